@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Child processes that can be named again later: started with a log, remembered with their start time, ended by pid.
 
-A pid alone is reused by the kernel; a pid with its start time (field 22 of /proc/PID/stat) is one process for good. That
-pair is what `make down` in another shell, hours later, uses to end exactly what `make up` started and nothing else.
+A pid alone is reused by the kernel; a pid with its start time (field 22 of /proc/PID/stat) is one process for
+good. That pair is what `make down`, in another shell and hours later, uses to end exactly what `make up` started.
 """
 
 from __future__ import annotations
