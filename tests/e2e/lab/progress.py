@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the person at the terminal sees while something takes long: a line when it starts, a sign of life, a line at the end.
+"""What the person at the terminal sees while something takes long: that it started, that it lives, that it ended.
 
 It prints and it runs commands with their output in a log; it knows nothing about what is being done.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make lint`, `make test-…` and `make test`: the rings of tests, cheapest first, and one summary line over all of them.
+"""`make lint`, `make test-…` and `make test`: the rings of tests, cheapest first, and one summary line over all.
 
 A ring is a list of commands. The runner shows their output as it comes, counts what they ran, and stops after the first
 ring with a failure, because what fails in a cheap ring explains what would fail in a dear one.
