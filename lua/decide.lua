@@ -55,8 +55,8 @@ local function convert(debt, old_p, new_p)
   return used * new_p + ceil((debt - used * old_p) * new_p / old_p)
 end
 
--- What the rule's subject owes now. After a change of the limit, the time since the last charge still counts at the rate
--- it was charged under, and a lowered capacity binds at once.
+-- What the rule's subject owes now. After a change of the limit, the time since the last charge counts at the rate it
+-- was charged under, and a lowered capacity binds at once.
 local function debt_now(rule)
   local record = rule.bucket.by_id[rule.id]
   if not record then
