@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The API server behind `reconcile.ports.Cluster`: list, server-side apply, status, delete.
+
+Owns requests and their timeouts; uses the client's transport (TLS, credentials) and none of its model classes, because
+objects travel as JSON through the whole operator. Must not decide anything and must not retry, except once after the
+server no longer accepts the credentials, with fresh ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import aiohttp
+from kubernetes.aio.client import ApiClient, Configuration
+
+from weir_operator.kube.errors import Attempt, error_of_answer, error_of_connection
+from weir_operator.reconcile.ports import (
+    CONFIG_MAPS,
+    OVERRIDES,
+    POLICIES,
+    Listing,
+    Missing,
+    Object,
+    Ref,
+    Resource,
+    Waiting,
+)
+
+FIELD_MANAGER = "weir-operator"
+TIMEOUT = aiohttp.ClientTimeout(total=15, sock_connect=5)   # the server itself gives up on a write after 34 s
+PAGE_SIZE = 500
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+FORCED = [("fieldManager", FIELD_MANAGER), ("force", "true")]
+KINDS = {resource.kind: resource for resource in (POLICIES, OVERRIDES, CONFIG_MAPS)}
+
+Query = Sequence[tuple[str, str]]
+
+
+class ApiCluster:
+    """One connection to one API server. Close it with `close()`."""
+
+    def __init__(
+        self,
+        load_configuration: Callable[[], Awaitable[Configuration]],
+        on_answer: Callable[[str, int], None],
+    ) -> None:
+        """Take how to find credentials, and whom to tell of every answer: (verb, HTTP status; 0 = no answer)."""
+        self._load_configuration = load_configuration
+        self._on_answer = on_answer
+        self._client: ApiClient | None = None
+
+    async def list(self, resource: Resource, *, namespace: str | None = None, label_selector: str = "") -> Listing:
+        """Return all objects of a resource, page by page at one resource version."""
+        attempt = Attempt("list", resource, namespace=namespace)
+        objects: list[Object] = []
+        query = [("limit", str(PAGE_SIZE))] + ([("labelSelector", label_selector)] if label_selector else [])
+        following: Query = ()
+        while True:
+            page = await self._request(attempt, "GET", [*query, *following])
+            # Items of a list carry neither kind nor version.
+            head = {"apiVersion": resource.api_version, "kind": resource.kind}
+            objects.extend(head | item for item in page["items"])
+            token = page["metadata"].get("continue")
+            if not token:
+                return Listing(tuple(objects), int(page["metadata"]["resourceVersion"]))
+            following = [("continue", token)]
+
+    async def apply(self, manifest: Object) -> Object:
+        """Server-side apply with force: what the manifest names is ours."""
+        ref = _ref(manifest)
+        attempt = Attempt("patch", ref.resource, namespace=ref.namespace, name=ref.name)
+        return await self._request(attempt, "PATCH", FORCED, body=manifest, content_type=APPLY)
+
+    async def drop_data(self, ref: Ref, keys: Mapping[str, Sequence[str]]) -> None:
+        """Remove entries that other hands put there: an apply only removes what it once set itself."""
+        attempt = Attempt("patch", ref.resource, namespace=ref.namespace, name=ref.name)
+        body = {member: dict.fromkeys(names) for member, names in keys.items()}
+        await self._request(attempt, "PATCH", FORCED[:1], body=body, content_type=MERGE)
+
+    async def delete(self, ref: Ref) -> None:
+        """Delete an object; one that is gone is fine."""
+        attempt = Attempt("delete", ref.resource, namespace=ref.namespace, name=ref.name)
+        try:
+            await self._request(attempt, "DELETE", ())
+        except Missing:
+            return
+
+    async def apply_status(self, target: Object, status: Object) -> Object:
+        """Server-side apply of the status subresource alone; the uid keeps it off a namesake."""
+        ref = _ref(target)
+        attempt = Attempt("patch", ref.resource, subresource="status", namespace=ref.namespace, name=ref.name)
+        body = {
+            "apiVersion": ref.resource.api_version,
+            "kind": ref.resource.kind,
+            "metadata": {"name": ref.name, "namespace": ref.namespace, "uid": target["metadata"]["uid"]},
+            "status": status,
+        }
+        return await self._request(attempt, "PATCH", FORCED, body=body, content_type=APPLY)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def _request(
+        self, attempt: Attempt, method: str, query: Query, body: Object | None = None, content_type: str = "",
+    ) -> dict[str, Any]:
+        status, headers, data = await self._send(attempt, method, query, body, content_type)
+        if status == HTTPStatus.UNAUTHORIZED:
+            await self.close()
+            status, headers, data = await self._send(attempt, method, query, body, content_type)
+        if status >= HTTPStatus.BAD_REQUEST:
+            raise error_of_answer(attempt, status, data, headers.get("Retry-After"))
+        document = json.loads(data)
+        if not isinstance(document, dict):
+            raise Waiting(f"cannot {attempt}: the answer is not an object", 1.0)
+        return document
+
+    async def _send(
+        self, attempt: Attempt, method: str, query: Query, body: Object | None, content_type: str,
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        headers = {"Accept": "application/json"} | ({"Content-Type": content_type} if content_type else {})
+        try:
+            if self._client is None:
+                self._client = ApiClient(await self._load_configuration())
+                self._client.user_agent = FIELD_MANAGER
+            request = await self._client.param_serialize(
+                method, _path(attempt), query_params=list(query), header_params=headers, body=body,
+                auth_settings=["BearerToken"])
+            response = await self._client.call_api(*request, _request_timeout=TIMEOUT)
+            data = await response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            self._on_answer(attempt.verb, 0)
+            raise error_of_connection(attempt, error) from error
+        self._on_answer(attempt.verb, response.status)
+        return response.status, response.headers, data
+
+
+def _ref(manifest: Object) -> Ref:
+    metadata = manifest["metadata"]
+    return Ref(KINDS[manifest["kind"]], metadata["namespace"], metadata["name"])
+
+
+def _path(attempt: Attempt) -> str:
+    resource = attempt.resource
+    root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+    parts = [root, *(("namespaces", attempt.namespace) if attempt.namespace else ()), resource.plural,
+             *((attempt.name,) if attempt.name else ()), *((attempt.subresource,) if attempt.subresource else ())]
+    return "/".join(parts)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The limiters as seen from outside: their status endpoints."""

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads every limiter's GET /status and says what runs there.
+
+Owns the HTTP and the parsing: strict about the members it uses, silent about those it does not know. Must not judge what
+a report means for a policy: that is `reconcile.status`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+
+import aiohttp
+
+from weir_operator.reconcile.ports import AppliedRuleset, LimiterReport
+
+STATUS_FORMAT = 1
+TIMEOUT = aiohttp.ClientTimeout(total=2, sock_connect=1)    # the endpoint answers from memory, in a millisecond
+BODY_MAX_BYTES = 8 << 20        # 16,000 rules at their longest names need about 6 MB
+CONCURRENT = 32                 # arbitrary: enough for every fleet seen, few enough for one file table
+ERROR_MAX_CHARS = 200
+FAILURES_BEFORE_UNREACHABLE = 2     # one lost answer must not flip the conditions of a thousand policies
+
+
+class UnusableAnswer(Exception):  # noqa: N818  named by its consequence
+    """The answer is not a status document of this gateway."""
+
+
+class LimiterPoller:
+    """The limiters of one gateway, behind `reconcile.ports.Limiters`."""
+
+    def __init__(self, gateway: str, addresses: Sequence[str], session: aiohttp.ClientSession) -> None:
+        self._gateway = gateway
+        self._addresses = tuple(addresses)
+        self._session = session
+        self._slots = asyncio.Semaphore(CONCURRENT)
+        self._last: dict[str, LimiterReport] = {}
+        self._failures: dict[str, int] = {}
+
+    async def read(self) -> tuple[LimiterReport, ...]:
+        """Ask all limiters at once; a report with an error only after two failures in a row."""
+        return tuple(await asyncio.gather(*(self._read_one(address) for address in self._addresses)))
+
+    async def _read_one(self, address: str) -> LimiterReport:
+        try:
+            async with self._slots:
+                report = parse_status(await self._fetch(address), address, self._gateway)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            return self._failed(address, str(error) or type(error).__name__)
+        except UnusableAnswer as error:
+            return self._failed(address, str(error))
+        self._failures[address] = 0
+        self._last[address] = report
+        return report
+
+    async def _fetch(self, address: str) -> bytes:
+        async with self._session.get(f"{address.rstrip('/')}/status", timeout=TIMEOUT, allow_redirects=False) as answer:
+            if answer.status != 200:  # noqa: PLR2004  HTTP's own number
+                raise UnusableAnswer(f"GET /status answers {answer.status}")
+            body = await answer.content.read(BODY_MAX_BYTES + 1)
+            while len(body) <= BODY_MAX_BYTES and not answer.content.at_eof():
+                body += await answer.content.read(BODY_MAX_BYTES + 1 - len(body))
+        if len(body) > BODY_MAX_BYTES:
+            raise UnusableAnswer(f"GET /status answers more than {BODY_MAX_BYTES} bytes")
+        return body
+
+    def _failed(self, address: str, error: str) -> LimiterReport:
+        self._failures[address] = self._failures.get(address, 0) + 1
+        last = self._last.get(address)
+        if last is not None and self._failures[address] < FAILURES_BEFORE_UNREACHABLE:
+            return last
+        self._last.pop(address, None)
+        return LimiterReport(address, error=error[:ERROR_MAX_CHARS])
+
+
+def parse_status(body: bytes, address: str, gateway: str) -> LimiterReport:
+    """Return what a status document says; raise if it is none, or another gateway's."""
+    try:
+        document = json.loads(body)
+    except ValueError as error:
+        raise UnusableAnswer(f"GET /status answers no JSON: {error}") from error
+    match document:
+        case {"format": int(version)} if version != STATUS_FORMAT:
+            raise UnusableAnswer(f"GET /status answers format {version}, and this operator reads {STATUS_FORMAT}")
+        case {"format": int(), "instance": str(instance), "gateway": str(served), "rulesets": dict(rulesets)}:
+            if served != gateway:
+                raise UnusableAnswer(f"it serves gateway {served!r}, not {gateway!r}")
+        case _:
+            raise UnusableAnswer("GET /status answers without format, instance, gateway and rulesets")
+    return LimiterReport(address, instance, rulesets={name: _parse_ruleset(name, member) for name, member in rulesets.items()})
+
+
+def _parse_ruleset(name: str, member: object) -> AppliedRuleset:
+    match member:
+        case {"revision": int(revision), "digest": str(digest), "rejected": None}:
+            return AppliedRuleset(revision, digest)
+        case {"revision": int(revision), "digest": str(digest), "rejected": {"revision": int(rejected), "error": str(error)}}:
+            return AppliedRuleset(revision, digest, rejected, error)
+        case _:
+            raise UnusableAnswer(f"GET /status: rulesets.{name} lacks revision, digest or rejected")

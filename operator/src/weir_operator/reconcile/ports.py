@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the reconcile loop needs from the world, as Protocols, and how the world says no.
+
+Owns the vocabulary between the loop and its adapters. It must not know which client, library or thread stands behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+Object = Mapping[str, Any]
+"""A Kubernetes object as JSON: `apiVersion`, `kind`, `metadata` and the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind of object as the API server's paths name it."""
+
+    group: str
+    """Empty for the core group."""
+    version: str
+    plural: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        """`group/version`, or the bare version for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def qualified(self) -> str:
+        """The name that RBAC and kubectl use, for messages."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+POLICIES = Resource("weir.dev", "v1alpha1", "ratelimitpolicies", "RateLimitPolicy")
+OVERRIDES = Resource("weir.dev", "v1alpha1", "ratelimitoverrides", "RateLimitOverride")
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """One object's address."""
+
+    resource: Resource
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.resource.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Every object of one resource at one moment."""
+
+    objects: tuple[Object, ...]
+    resource_version: int
+    """The moment; comparable between objects and lists of one resource."""
+
+
+class Waiting(Exception):  # noqa: N818  named by its consequence
+    """Nothing is wrong with us: try again after `retry_after_s`."""
+
+    def __init__(self, message: str, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class Stalled(Exception):  # noqa: N818  named by its consequence
+    """Trying again changes nothing until a person acts; the message says what to do."""
+
+
+class Missing(Exception):  # noqa: N818  named by its consequence
+    """The object that was meant is no longer there, or another one bears its name."""
+
+
+class Cluster(Protocol):
+    """The API server. Every method may raise Waiting or Stalled."""
+
+    async def list(self, resource: Resource, *, namespace: str | None = None, label_selector: str = "") -> Listing:
+        """Return all objects of a resource, in one namespace or (None) in all."""
+
+    async def apply(self, manifest: Object) -> Object:
+        """Create or change an object so that it says what the manifest says; return it as stored."""
+
+    async def drop_data(self, ref: Ref, keys: Mapping[str, Sequence[str]]) -> None:
+        """Remove entries from an object's maps, e.g. `{"data": ["note"]}`; Missing if the object is gone."""
+
+    async def delete(self, ref: Ref) -> None:
+        """Delete an object; one that is gone is fine."""
+
+    async def apply_status(self, target: Object, status: Object) -> Object:
+        """Write an object's status, nothing else; return the object as stored.
+
+        Raises Missing if the object with that uid is gone.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedRuleset:
+    """What a limiter says of one ruleset."""
+
+    revision: int
+    digest: str
+    rejected_revision: int | None = None
+    rejected_error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LimiterReport:
+    """One limiter's answer to "what do you run?", or why there is none."""
+
+    address: str
+    instance: str = ""
+    error: str = ""
+    """Why nothing could be learned; empty when the rest is an answer."""
+    rulesets: Mapping[str, AppliedRuleset] = field(default_factory=dict)
+    """By ConfigMap name."""
+
+    @property
+    def name(self) -> str:
+        """What to call it in a message."""
+        return self.instance or self.address
+
+
+class Limiters(Protocol):
+    """The limiters of one gateway."""
+
+    async def read(self) -> tuple[LimiterReport, ...]:
+        """Ask all of them, in their settings' order; never raises."""
+
+
+class Clock(Protocol):
+    """Both clocks that the loop needs."""
+
+    def now(self) -> datetime:
+        """Return the wall clock, in UTC."""
+
+    def monotonic(self) -> float:
+        """Return seconds that never run backwards."""
