@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the operator is told about each gateway: where its limiters are, who may attach, with which hosts.
+
+Values only. Reading them from the settings file belongs to `settings.py`, writing Envoy's configuration from
+them to `render.envoy`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+ANY_NAMESPACE = "*"
+ANY_HOST = "*"
+
+
+class HostsDefault(StrEnum):
+    """Which hosts a namespace may use that the gateway's `hosts` does not list."""
+
+    ANY = "Any"
+    NONE = "None"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An IP address and a TCP port."""
+
+    address: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedProxies:
+    """Which proxies in front of Envoy may name the client, either by network or by number, never both.
+
+    `cidrs` and `hops` both empty: nobody is trusted, the TCP peer is the client.
+    """
+
+    cidrs: tuple[str, ...] = ()
+    hops: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """A cluster behind the bundled Envoy: requests for `hosts` (Envoy domains, "*" = the rest) go to it."""
+
+    name: str
+    hosts: tuple[str, ...]
+    address: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Envoy:
+    """Settings of the bundled Envoy.
+
+    `limiter_socket` is the path of the sidecar's Unix socket, `timeout_ms` how long Envoy waits for a decision.
+    """
+
+    listen: Address = Address("0.0.0.0", 8080)  # noqa: S104  a gateway serves every interface unless told otherwise
+    admin: Address = Address("127.0.0.1", 9901)
+    limiter_socket: str = "/run/weir/limiter.sock"
+    timeout_ms: int = 50
+    trusted_proxies: TrustedProxies = TrustedProxies()
+    upstreams: tuple[Upstream, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """One fleet of limiters that share their counters.
+
+    `namespace` is where the generated ConfigMaps live. `limiters` are base URLs of admin endpoints.
+    `allowed_namespaces` contains "*" for all. `hosts` gives the host patterns of each namespace ("*" = every
+    host); a namespace that it does not list follows `hosts_default`. `withheld_headers` (lower case) never reach
+    the limiter, so no policy can use them.
+    """
+
+    name: str
+    namespace: str
+    limiters: tuple[str, ...] = ()
+    allowed_namespaces: frozenset[str] = frozenset()
+    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    hosts_default: HostsDefault = HostsDefault.NONE
+    withheld_headers: frozenset[str] = frozenset({"authorization", "cookie"})
+    envoy: Envoy = Envoy()
+
+    def admits(self, namespace: str) -> bool:
+        """Whether objects of `namespace` may attach to this gateway."""
+        return ANY_NAMESPACE in self.allowed_namespaces or namespace in self.allowed_namespaces
+
+    def hosts_of(self, namespace: str) -> tuple[str, ...]:
+        """The host patterns that `namespace` may use: ("*",) for every host, empty for none."""
+        default = (ANY_HOST,) if self.hosts_default is HostsDefault.ANY else ()
+        return self.hosts.get(namespace, default)

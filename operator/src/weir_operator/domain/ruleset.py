@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ruleset document: all that a gateway's limiters need to decide, and the only contract with them.
+
+Owns the wire types, the canonical JSON and the digest. Values here are checked and final: no raw secret, no
+default left open. Whoever changes a member raises `FORMAT` and regenerates the schema.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from weir_operator.domain.limits import (
+    MAX_COUNT,
+    MAX_EXACT,
+    MIN_PERIOD_US,
+    Action,
+    Dialect,
+    FailureMode,
+    MissingKey,
+    Mode,
+    TokenBucket,
+    Visibility,
+)
+from weir_operator.domain.wire import DocumentError, Json, decode, encode, json_schema, member
+
+FORMAT = 1
+_SHA256 = "^[0-9a-f]{64}$"
+_FIELD_NAME = "^[!#$%&'*+.^_`|~0-9a-z-]+$"  # RFC 9110 field name, lower case
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A path pattern, as it is compared after normalisation, and the methods it holds for."""
+
+    path: str = member("Exact, prefix on a segment edge (`/v1/*`) or template (`/orgs/{org}`).", pattern="^/")
+    methods: tuple[str, ...] = member("Upper case; empty = every method.")
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Which requests a policy sees."""
+
+    hosts: tuple[str, ...] = member("Exact, or leftmost wildcard; empty = every host.")
+    routes: tuple[Route, ...] = member("Any of these; empty = every request.")
+
+
+@dataclass(frozen=True, slots=True)
+class AddressExempt:
+    """Clients in one of these networks."""
+
+    client_ip: tuple[str, ...] = member("Networks in CIDR notation.", name="clientIP", minItems=1)
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderValues:
+    """Values of a header, hashed."""
+
+    name: str = member("Lower case.", pattern=_FIELD_NAME)
+    values: tuple[str, ...] = member(
+        "`sha256:` and the SHA-256 of the value.",
+        name="in",
+        minItems=1,
+        items={"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderExempt:
+    """Requests with one of these values in a header."""
+
+    header: HeaderValues = member("The header and the values.")
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderKey:
+    """A part of a key: the value of a header."""
+
+    header: str = member("Lower case.", pattern=_FIELD_NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixes:
+    """The size of the network that counts as one client."""
+
+    ipv4_prefix: int = member("Bits.", minimum=0, maximum=32)
+    ipv6_prefix: int = member("Bits.", minimum=0, maximum=128)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientIPKey:
+    """A part of a key: the client's network."""
+
+    client_ip: Prefixes = member("How much of the address counts.", name="clientIP")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSource:
+    """Where a request's plan is read from."""
+
+    header: str = member("Lower case.", pattern=_FIELD_NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """Limits by plan; a request without a listed plan gets the rule's own limit."""
+
+    source: PlanSource = member("Where the plan is read from.", name="from")
+    limits: Mapping[str, TokenBucket] = member("By the plan's name.", minProperties=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What requests of a route cost."""
+
+    match: Route = member("The requests.")
+    cost: int = member("Tokens; 0 = free.", minimum=0, maximum=MAX_COUNT)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One counter per key, and its limit."""
+
+    name: str = member("Unique in its policy; part of the counter's identity.", minLength=1)
+    mode: Mode = member("The effective mode.")
+    key: tuple[HeaderKey | ClientIPKey, ...] = member("Combined in this order; empty = one counter for all.")
+    on_missing_key: MissingKey = member("What to do when a part of the key is missing.")
+    limit: TokenBucket = member("Without a listed plan.")
+    plans: Plans | None = member("Absent = the same limit for everybody.")
+    cost: tuple[Cost, ...] = member("The first that fits; none = 1.")
+    on_store_failure: FailureMode = member("What to do while the store does not answer.")
+    visibility: Visibility = member("How much the client is told.")
+    code: str = member("The refusal's code.", pattern="^[a-z][a-z0-9_]{0,63}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What the client is told besides the verdict."""
+
+    headers: Dialect = member("Which headers carry the budget.")
+    documentation: str | None = member("A link for people; absent = none.")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One RateLimitPolicy, compiled."""
+
+    id: str = member("namespace/name", pattern="^[^/]+/[^/]+$")
+    generation: int = member("Of the object that this was compiled from.", minimum=0)
+    match: Match = member("Which requests it sees.")
+    exempt: tuple[AddressExempt | HeaderExempt, ...] = member("Requests that it does not see after all.")
+    rules: tuple[Rule, ...] = member("In the user's order.", minItems=1)
+    response: Response = member("What the client is told.")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One source of an override's subject and the value it must have."""
+
+    source: str = member("`header:<name>` or `clientIP`.", pattern="^(clientIP|header:[!#$%&'*+.^_`|~0-9a-z-]+)$")
+    sha256: str = member("Of the value; for clientIP of the canonical text of the masked address.", pattern=_SHA256)
+
+
+@dataclass(frozen=True, slots=True)
+class NewLimit:
+    """The numbers that a `Set` override replaces; at least one."""
+
+    requests: int | None = member("Absent = the rule's.", minimum=1, maximum=MAX_COUNT)
+    period_us: int | None = member("Absent = the rule's.", minimum=MIN_PERIOD_US, maximum=MAX_EXACT)
+    burst: int | None = member("Absent = the rule's.", minimum=1, maximum=MAX_COUNT)
+
+    def over(self, limit: TokenBucket) -> TokenBucket:
+        """`limit` with the replaced numbers."""
+        return TokenBucket(
+            self.requests or limit.requests, self.period_us or limit.period_us, self.burst or limit.burst
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """One RateLimitOverride, compiled."""
+
+    id: str = member("namespace/name", pattern="^[^/]+/[^/]+$")
+    policy: str = member("The policy's id.", pattern="^[^/]+/[^/]+$")
+    rules: tuple[str, ...] = member("Names of the policy's rules.", minItems=1)
+    subjects: tuple[tuple[Subject, ...], ...] = member("Any of these; within one, all sources must agree.", minItems=1)
+    action: Action = member("What it does.")
+    limit: NewLimit | None = member("Only for `Set`.", minProperties=1)
+    not_before: int | None = member("Unix seconds, inclusive; absent = from the start.", minimum=0)
+    not_after: int | None = member("Unix seconds, exclusive; absent = for ever.", minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ruleset:
+    """What one gateway's limiters shall run: policies by id, overrides in the order of their precedence."""
+
+    gateway: str
+    policies: tuple[Policy, ...] = ()
+    overrides: tuple[Override, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A ruleset as it is published: with its revision, which orders documents, and the digest of its content."""
+
+    format: int = member("The version of this contract.", const=FORMAT)
+    gateway: str = member("The gateway's name.", minLength=1)
+    revision: int = member("Rises with every change.", minimum=1, maximum=MAX_EXACT)
+    digest: str = member("SHA-256 of the canonical JSON without revision and digest.", pattern="^sha256:[0-9a-f]{64}$")
+    policies: tuple[Policy, ...] = member("Sorted by id.")
+    overrides: tuple[Override, ...] = member("The first that fits a request and whose time it is wins.")
+
+    @property
+    def ruleset(self) -> Ruleset:
+        """What it says, without how it is published."""
+        return Ruleset(self.gateway, self.policies, self.overrides)
+
+
+def publish(ruleset: Ruleset, revision: int) -> Document:
+    """`ruleset` as the document with this revision."""
+    return Document(FORMAT, ruleset.gateway, revision, digest(ruleset), ruleset.policies, ruleset.overrides)
+
+
+def digest(ruleset: Ruleset) -> str:
+    """What names the content: equal digests, equal rules."""
+    content = {"format": FORMAT, **encode_ruleset(ruleset)}
+    return "sha256:" + hashlib.sha256(canonical_json(content)).hexdigest()
+
+
+def encode_ruleset(ruleset: Ruleset) -> dict[str, Json]:
+    """The document's members without format, revision and digest."""
+    encoded: dict[str, Json] = encode(ruleset)
+    return encoded
+
+
+def to_bytes(document: Document) -> bytes:
+    """The canonical JSON of the document; same content, same bytes."""
+    return canonical_json(encode(document))
+
+
+def parse_document(data: bytes) -> Document:
+    """Read what `to_bytes` wrote. Raises DocumentError for anything else, also when the digest is of other content."""
+    try:
+        document = decode(Document, json.loads(data))
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise DocumentError(f"$: not JSON: {error}") from error
+    if document.format != FORMAT:
+        raise DocumentError(f"$.format: expected {FORMAT}, found {document.format}")
+    if document.digest != digest(document.ruleset):
+        raise DocumentError("$.digest: does not match the content")
+    return document
+
+
+def document_schema() -> dict[str, Json]:
+    """The JSON Schema of the document, from the types above."""
+    return json_schema(Document, title="Weir ruleset, format 1")
+
+
+def canonical_json(value: Json) -> bytes:
+    """Sorted members, no spaces, UTF-8 without escapes: one text for one value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
