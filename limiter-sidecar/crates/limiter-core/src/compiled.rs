@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The ruleset in the form that decides: immutable, checked, indexed. Made once per document, shared by all requests.
+//!
+//! Owns what a policy and a rule are at run time. How they are made from the document is `compiled::build`'s matter.
+
+mod build;
+mod names;
+mod override_build;
+mod rule_build;
+
+use std::collections::HashMap;
+
+use ipnet::IpNet;
+use sha2::{Digest, Sha256};
+
+use crate::limit::Limit;
+use crate::matching::{Index, NormalPath, Route};
+use crate::overrides::{Overrides, ValueDigest};
+use crate::ruleset::{Dialect, Document, Mode, OnStoreFailure, RulesetError, Visibility};
+use crate::subject::{BucketKey, HashKey, Identity, KeySpec, PolicyTag, RuleId};
+
+/// A whole ruleset. Put it behind an `Arc`; nothing in it changes.
+#[derive(Debug)]
+pub struct Ruleset {
+    gateway: Box<str>,
+    revision: u64,
+    digest: Box<str>,
+    overrides: usize,
+    rules: usize,
+    policies: Vec<Policy>,
+    index: Index,
+    hash_key: HashKey,
+}
+
+/// One policy.
+#[derive(Debug)]
+pub struct Policy {
+    id: Box<str>,
+    generation: u64,
+    tag: PolicyTag,
+    exemptions: Box<[Exemption]>,
+    rules: Box<[Rule]>,
+    dialect: Dialect,
+    documentation: Option<Box<str>>,
+}
+
+/// Requests that none of a policy's rules counts.
+#[derive(Debug)]
+pub(crate) enum Exemption {
+    Networks(Box<[IpNet]>),
+    Header { name: Box<str>, digests: Box<[ValueDigest]> },
+}
+
+/// One rule.
+#[derive(Debug)]
+pub struct Rule {
+    pub(crate) name: Box<str>,
+    pub(crate) ordinal: usize,
+    pub(crate) mode: Mode,
+    pub(crate) id: RuleId,
+    pub(crate) key: KeySpec,
+    /// Equal for rules with equal keys, so that a request's subject is hashed once for all of them.
+    pub(crate) key_group: usize,
+    /// The one bucket of a rule without a key.
+    pub(crate) everyone: Option<BucketKey>,
+    pub(crate) missing: Missing,
+    /// The limit of requests without a listed plan, then one for each plan. Never empty.
+    pub(crate) limits: Box<[Limit]>,
+    pub(crate) plans: Option<Plans>,
+    pub(crate) costs: Box<[(Route, u64)]>,
+    pub(crate) overrides: Overrides,
+    pub(crate) on_store_failure: OnStoreFailure,
+    pub(crate) visibility: Visibility,
+    pub(crate) code: Box<str>,
+    pub(crate) items: names::ItemNames,
+}
+
+/// What a rule does with a request that lacks its key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Missing {
+    Skip,
+    Share(BucketKey),
+    Deny,
+}
+
+/// Where a plan is read from, and which of the rule's limits it means.
+#[derive(Debug)]
+pub(crate) struct Plans {
+    pub(crate) header: Box<str>,
+    pub(crate) limits: HashMap<Box<[u8]>, usize>,
+}
+
+/// The limit that a request's plan gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PlanChoice {
+    /// Place in [`Rule::limits`].
+    pub(crate) limit: usize,
+    /// The request names a plan that the rule does not list.
+    pub(crate) unknown: bool,
+}
+
+impl Ruleset {
+    /// Reads, checks and compiles a document.
+    ///
+    /// # Errors
+    /// [`RulesetError`] with the path of what is wrong; the caller keeps the ruleset that it has.
+    pub fn parse(json: &[u8], hash_key: &HashKey) -> Result<Self, RulesetError> {
+        build::ruleset(&Document::parse(json)?, hash_key)
+    }
+
+    /// The gateway it was written for.
+    pub fn gateway(&self) -> &str {
+        &self.gateway
+    }
+
+    /// Rises with every write; a limiter never replaces a higher one by a lower one.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// `sha256:` and hex, over everything but the revision.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// How many overrides the document holds.
+    pub fn override_count(&self) -> usize {
+        self.overrides
+    }
+
+    /// How many rules there are, disabled ones included; ordinals run below it.
+    pub fn rule_count(&self) -> usize {
+        self.rules
+    }
+
+    /// All policies, sorted by id.
+    pub fn policies(&self) -> &[Policy] {
+        &self.policies
+    }
+
+    /// All rules with their policies, in the order of their ordinals.
+    pub fn rules(&self) -> impl Iterator<Item = (&Policy, &Rule)> {
+        self.policies.iter().flat_map(|policy| policy.rules.iter().map(move |rule| (policy, rule)))
+    }
+
+    pub(crate) fn hash_key(&self) -> &HashKey {
+        &self.hash_key
+    }
+
+    pub(crate) fn index(&self) -> &Index {
+        &self.index
+    }
+}
+
+impl Policy {
+    /// `namespace/name`.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The generation of the user's object.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// In the user's order, disabled ones included.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The header fields that clients get.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Where clients read more.
+    pub fn documentation(&self) -> Option<&str> {
+        self.documentation.as_deref()
+    }
+
+    pub(crate) fn tag(&self) -> PolicyTag {
+        self.tag
+    }
+
+    pub(crate) fn exempts(&self, identity: &Identity<'_>) -> bool {
+        self.exemptions.iter().any(|exemption| exemption.covers(identity))
+    }
+}
+
+impl Exemption {
+    fn covers(&self, identity: &Identity<'_>) -> bool {
+        match self {
+            Self::Networks(networks) => {
+                identity.client().is_some_and(|client| networks.iter().any(|network| network.contains(&client)))
+            }
+            Self::Header { name, digests } => identity.header(name).is_some_and(|value| {
+                let digest: ValueDigest = Sha256::digest(value).into();
+                digests.contains(&digest)
+            }),
+        }
+    }
+}
+
+impl Rule {
+    /// Its identity inside the policy.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its place among all rules of the ruleset, from 0: an index for counters.
+    pub fn ordinal(&self) -> usize {
+        self.ordinal
+    }
+
+    /// The effective mode.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// What tells its subjects apart.
+    pub fn key(&self) -> &KeySpec {
+        &self.key
+    }
+
+    /// Whether it can refuse a request.
+    pub fn enforces(&self) -> bool {
+        self.mode == Mode::Enforce
+    }
+
+    /// What it does while the store does not answer.
+    pub fn on_store_failure(&self) -> OnStoreFailure {
+        self.on_store_failure
+    }
+
+    /// Whether clients are told about it.
+    pub fn is_public(&self) -> bool {
+        self.visibility == Visibility::Public
+    }
+
+    /// The `code` of its refusals.
+    pub fn code(&self) -> &str {
+        &self.code
+    }
+
+    /// What a request costs: the first entry of the cost table that covers it, else 1.
+    pub fn cost(&self, method: &str, path: &NormalPath) -> u64 {
+        self.costs.iter().find(|(route, _)| route.covers(method, path)).map_or(1, |(_, cost)| *cost)
+    }
+
+    pub(crate) fn plan(&self, identity: &Identity<'_>) -> PlanChoice {
+        let named = self.plans.as_ref().and_then(|plans| Some((plans, identity.header(&plans.header)?)));
+        match named {
+            None => PlanChoice { limit: 0, unknown: false },
+            Some((plans, name)) => match plans.limits.get(name) {
+                Some(limit) => PlanChoice { limit: *limit, unknown: false },
+                None => PlanChoice { limit: 0, unknown: true },
+            },
+        }
+    }
+}
+
+
+

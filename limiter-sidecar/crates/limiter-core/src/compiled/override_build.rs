@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From an override of the document to entries of the rules that it names.
+
+use super::build::is_object_id;
+use super::{Policy, Rule};
+use crate::limit::Limit;
+use crate::overrides::{Effect, Override};
+use crate::ruleset::{Action, OverrideDoc, RulesetError, SetLimitDoc};
+
+/// Checks an override and adds it to its rules. Called in the document's order, which is that of precedence.
+pub(super) fn apply(doc: &OverrideDoc, path: &str, policies: &mut [Policy]) -> Result<(), RulesetError> {
+    let invalid = |member: &str, message: String| RulesetError::invalid(format!("{path}.{member}"), message);
+    check_shape(doc, path)?;
+    let place = policies
+        .binary_search_by(|policy| (*policy.id).cmp(doc.policy.as_str()))
+        .map_err(|_| invalid("policy", format!("there is no policy {:?}", doc.policy)))?;
+    let rules = policies.get_mut(place).map(|policy| &mut policy.rules[..]).unwrap_or_default();
+    for (index, name) in doc.rules.iter().enumerate() {
+        let Some(rule) = rules.iter_mut().find(|rule| *rule.name == **name) else {
+            return Err(invalid(&format!("rules[{index}]"), format!("policy {:?} has no rule {name:?}", doc.policy)));
+        };
+        let entry = Override {
+            id: doc.id.as_str().into(),
+            effect: effect(doc, rule).map_err(|(member, message)| invalid(member, message))?,
+            not_before: doc.not_before.unwrap_or(0),
+            not_after: doc.not_after,
+        };
+        rule.overrides
+            .push(entry, &rule.key, &doc.subjects)
+            .map_err(|(subject, part, message)| invalid(&format!("subjects[{subject}][{part}]"), message))?;
+    }
+    Ok(())
+}
+
+fn check_shape(doc: &OverrideDoc, path: &str) -> Result<(), RulesetError> {
+    let wrong = if !is_object_id(&doc.id) {
+        ("id", "must be \"namespace/name\"")
+    } else if doc.rules.is_empty() {
+        ("rules", "must name at least one rule")
+    } else if doc.rules.iter().enumerate().any(|(index, name)| doc.rules.iter().take(index).any(|before| before == name)) {
+        ("rules", "must name a rule once only")
+    } else if doc.subjects.is_empty() {
+        ("subjects", "must hold at least one subject")
+    } else if doc.limit.is_some() && doc.action != Action::Set {
+        ("limit", "goes with action Set only")
+    } else if doc.not_after.is_some_and(|end| end <= doc.not_before.unwrap_or(0)) {
+        ("notAfter", "must be after notBefore")
+    } else {
+        return Ok(());
+    };
+    let (member, message) = wrong;
+    Err(RulesetError::invalid(format!("{path}.{member}"), message))
+}
+
+fn effect(doc: &OverrideDoc, rule: &Rule) -> Result<Effect, (&'static str, String)> {
+    match (doc.action, doc.limit) {
+        (Action::Exempt, _) => Ok(Effect::Exempt),
+        (Action::Block, _) => Ok(Effect::Block),
+        (Action::Set, Some(by)) if by != SetLimitDoc { requests: None, period_us: None, burst: None } => {
+            rule.limits.iter().map(|limit| replaced(limit, by, rule)).collect::<Result<_, _>>().map(Effect::Set)
+        }
+        (Action::Set, _) => Err(("limit", "action Set needs at least one of requests, periodUs and burst".to_owned())),
+    }
+}
+
+fn replaced(limit: &Limit, by: SetLimitDoc, rule: &Rule) -> Result<Limit, (&'static str, String)> {
+    let limit = limit.replaced(by).map_err(|(member, message)| match member {
+        "requests" => ("limit.requests", message),
+        "periodUs" => ("limit.periodUs", message),
+        _ => ("limit.burst", message),
+    })?;
+    match rule.costs.iter().map(|(_, cost)| *cost).max() {
+        Some(cost) if cost > limit.burst() => {
+            Err(("limit.burst", format!("{} is below a cost of rule {:?}, {cost}: such a request could never pass", limit.burst(), rule.name)))
+        }
+        _ => Ok(limit),
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From a rule of the document to a rule that decides.
+
+use std::collections::HashSet;
+
+use super::build::{Builder, is_header_name, route};
+use super::{Missing, Plans, Rule, names::ItemNames};
+use crate::limit::Limit;
+use crate::overrides::Overrides;
+use crate::ruleset::{KeyDoc, LimitDoc, OnMissingKey, PlanSourceDoc, PlansDoc, RuleDoc, RulesetError};
+use crate::subject::{BucketKey, KeySpec, PolicyTag, rule_id};
+
+const MAX_NAME: usize = 63;
+const MAX_CODE: usize = 64;
+
+/// Checks and compiles one rule of the policy with this id.
+pub(super) fn rule(builder: &mut Builder<'_>, policy: &str, doc: &RuleDoc, path: &str) -> Result<Rule, RulesetError> {
+    let key = key(doc, path)?;
+    let (limits, plans) = limits(doc, path)?;
+    let tag = PolicyTag::of(policy);
+    let groups = builder.key_groups.len();
+    let key_group = *builder.key_groups.entry(key.clone()).or_insert(groups);
+    let everyone = key.sources().is_empty().then(|| BucketKey::new(builder.hash_key.everyone(policy), tag));
+    let ordinal = builder.next_ordinal;
+    builder.next_ordinal += 1;
+    if !is_code(&doc.code) {
+        return Err(RulesetError::invalid(
+            format!("{path}.code"),
+            format!("must match ^[a-z][a-z0-9_]*$ and have at most {MAX_CODE} characters"),
+        ));
+    }
+    Ok(Rule {
+        name: doc.name.as_str().into(),
+        ordinal,
+        mode: doc.mode,
+        id: rule_id(policy, &doc.name, doc.limit.algorithm, &key),
+        key_group,
+        everyone,
+        missing: match doc.on_missing_key {
+            OnMissingKey::Skip => Missing::Skip,
+            OnMissingKey::Share => Missing::Share(BucketKey::new(builder.hash_key.shared(policy, &key), tag)),
+            OnMissingKey::Deny => Missing::Deny,
+        },
+        key,
+        costs: costs(doc, &limits, path)?,
+        limits: limits.into(),
+        plans,
+        overrides: Overrides::default(),
+        on_store_failure: doc.on_store_failure,
+        visibility: doc.visibility,
+        code: doc.code.as_str().into(),
+        items: item_names(policy, &doc.name, path)?,
+    })
+}
+
+fn item_names(policy: &str, rule: &str, path: &str) -> Result<ItemNames, RulesetError> {
+    let wrong = || {
+        RulesetError::invalid(
+            format!("{path}.name"),
+            format!("must match ^[a-z]([-a-z0-9]*[a-z0-9])?$ and have at most {MAX_NAME} characters"),
+        )
+    };
+    let is_name = rule.len() <= MAX_NAME
+        && rule.starts_with(|first: char| first.is_ascii_lowercase())
+        && !rule.ends_with('-')
+        && rule.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+    if !is_name {
+        return Err(wrong());
+    }
+    ItemNames::new(policy, rule).ok_or_else(wrong)
+}
+
+fn is_code(code: &str) -> bool {
+    code.len() <= MAX_CODE
+        && code.starts_with(|first: char| first.is_ascii_lowercase())
+        && code.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
+}
+
+/// The rule's key. A source may stand in it once only: overrides name sources, and the name must be clear.
+fn key(doc: &RuleDoc, path: &str) -> Result<KeySpec, RulesetError> {
+    let mut seen = HashSet::new();
+    for (place, entry) in doc.key.iter().enumerate() {
+        let path = format!("{path}.key[{place}]");
+        let name = match entry {
+            KeyDoc::Header(name) if !is_header_name(name) => {
+                return Err(RulesetError::invalid(format!("{path}.header"), "must be a header name in lower case"));
+            }
+            KeyDoc::Header(name) => Some(name),
+            KeyDoc::ClientIp(prefixes) if prefixes.ipv4_prefix > 32 => {
+                return Err(RulesetError::invalid(format!("{path}.clientIP.ipv4Prefix"), "must be from 0 to 32"));
+            }
+            KeyDoc::ClientIp(prefixes) if prefixes.ipv6_prefix > 128 => {
+                return Err(RulesetError::invalid(format!("{path}.clientIP.ipv6Prefix"), "must be from 0 to 128"));
+            }
+            KeyDoc::ClientIp(_) => None,
+        };
+        if !seen.insert(name) {
+            return Err(RulesetError::invalid(path, "this source is in the key twice"));
+        }
+    }
+    Ok(KeySpec::from_doc(&doc.key))
+}
+
+fn limits(doc: &RuleDoc, path: &str) -> Result<(Vec<Limit>, Option<Plans>), RulesetError> {
+    let mut limits = vec![limit(doc.limit, &format!("{path}.limit"))?];
+    let Some(PlansDoc { from: PlanSourceDoc::Header(header), limits: by_plan }) = &doc.plans else {
+        return Ok((limits, None));
+    };
+    if !is_header_name(header) {
+        return Err(RulesetError::invalid(format!("{path}.plans.from.header"), "must be a header name in lower case"));
+    }
+    let mut places = std::collections::HashMap::with_capacity(by_plan.len());
+    for (plan, doc) in by_plan {
+        if plan.is_empty() {
+            return Err(RulesetError::invalid(format!("{path}.plans.limits"), "a plan's name must not be empty"));
+        }
+        places.insert(plan.as_bytes().into(), limits.len());
+        limits.push(limit(*doc, &format!("{path}.plans.limits.{plan}"))?);
+    }
+    Ok((limits, Some(Plans { header: header.as_str().into(), limits: places })))
+}
+
+fn limit(doc: LimitDoc, path: &str) -> Result<Limit, RulesetError> {
+    Limit::from_doc(doc).map_err(|(member, message)| RulesetError::invalid(format!("{path}.{member}"), message))
+}
+
+fn costs(doc: &RuleDoc, limits: &[Limit], path: &str) -> Result<Box<[(crate::matching::Route, u64)]>, RulesetError> {
+    let burst = limits.iter().map(Limit::burst).min().unwrap_or(0);
+    let parse = |(place, entry): (usize, &crate::ruleset::CostDoc)| {
+        let path = format!("{path}.cost[{place}]");
+        if entry.cost > burst {
+            let message = format!("{} is above the smallest burst of the rule, {burst}: such a request could never pass", entry.cost);
+            return Err(RulesetError::invalid(format!("{path}.cost"), message));
+        }
+        Ok((route(&entry.matches, &format!("{path}.match"))?, entry.cost))
+    };
+    doc.cost.iter().enumerate().map(parse).collect()
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rate limit decisions as pure functions: no clock, no IO, no environment, no logging, no globals.
+//!
+//! The way of a request: [`Ruleset::prepare`] finds the rules that apply and what the store must check;
+//! the caller runs the script with [`Prepared::keys`] and [`Prepared::ship_arguments`] and decodes its [`Reply`];
+//! [`Prepared::verdict`] (or [`Prepared::verdict_without_store`], [`Prepared::verdict_on_store_failure`]) decides;
+//! [`Prepared::respond`] says what the client gets.
+#![forbid(unsafe_code)]
+
+pub mod compiled;
+mod headers;
+mod hex;
+pub mod limit;
+pub mod matching;
+pub mod overrides;
+pub mod prepare;
+pub mod reply;
+pub mod request;
+pub mod respond;
+pub mod ruleset;
+pub mod subject;
+pub mod verdict;
+
+pub use compiled::{Policy, Rule, Ruleset};
+pub use limit::Limit;
+pub use prepare::{Check, Prepared, RuleUse, Standing};
+pub use reply::{CheckReply, Reply, ReplyError, Wait};
+pub use request::{CLIENT_IP_HEADER, Headers, Request};
+pub use respond::{Delivery, Denial, Header, Metadata, Response};
+pub use ruleset::{Mode, OnStoreFailure, RulesetError};
+pub use subject::{BucketKey, HashKey, HashKeyError};
+pub use verdict::{Decision, Outcome, Verdict};

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which policies see a request: by host, then by path and method.
+//!
+//! Owns normalisation and the index. A lookup costs what the request's own host and path cost, however many policies
+//! there are. Respelling a path must never escape a rule; matching one spelling too many is the lesser evil.
+
+mod host;
+mod method;
+mod path;
+mod trie;
+
+use std::collections::HashMap;
+
+pub use host::{HostPattern, NormalHost};
+pub use method::MethodSet;
+pub use path::{NormalPath, PathPattern};
+
+use trie::Trie;
+
+/// A path pattern with its methods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Which paths.
+    pub path: PathPattern,
+    /// Which methods.
+    pub methods: MethodSet,
+}
+
+impl Route {
+    /// Whether it covers a request.
+    pub fn covers(&self, method: &str, path: &NormalPath) -> bool {
+        self.methods.contains(method) && self.path.matches(path)
+    }
+}
+
+/// All policies by host and route. Policies are numbers here.
+#[derive(Clone, Debug, Default)]
+pub struct Index {
+    exact: HashMap<Box<str>, Trie>,
+    /// By what follows `*.`.
+    wildcard: HashMap<Box<str>, Trie>,
+    any: Trie,
+    /// Length of the longest wildcard suffix, so that a hostile host's labels are not all looked up.
+    longest_suffix: usize,
+}
+
+impl Index {
+    /// Adds a policy for these hosts (none: all hosts) and routes (none: all requests).
+    pub fn insert(&mut self, policy: usize, hosts: &[HostPattern], routes: &[Route]) {
+        if hosts.is_empty() {
+            self.any.insert(policy, routes);
+        }
+        for host in hosts {
+            match host {
+                HostPattern::Exact(name) => self.exact.entry(name.clone()).or_default().insert(policy, routes),
+                HostPattern::Wildcard(suffix) => {
+                    self.longest_suffix = self.longest_suffix.max(suffix.len());
+                    self.wildcard.entry(suffix.clone()).or_default().insert(policy, routes);
+                }
+            }
+        }
+    }
+
+    /// The policies that see the request, each once, in ascending order.
+    pub fn matches(&self, method: &str, host: &NormalHost<'_>, path: &NormalPath) -> Vec<usize> {
+        let mut found = Vec::new();
+        if let Some(trie) = self.exact.get(host.as_str()) {
+            trie.collect(method, path, &mut found);
+        }
+        if !self.wildcard.is_empty() {
+            let tries = host.suffixes(self.longest_suffix).filter_map(|suffix| self.wildcard.get(suffix));
+            tries.for_each(|trie| trie.collect(method, path, &mut found));
+        }
+        self.any.collect(method, path, &mut found);
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+
+

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The overrides of one rule, found by subject.
+//!
+//! Owns windows and precedence. A lookup hashes the request's own values and looks them up once for each set of named
+//! sources, so it costs the same with one override and with ten thousand.
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+
+use sha2::{Digest, Sha256};
+
+use crate::limit::Limit;
+use crate::ruleset::SubjectDoc;
+use crate::subject::{Identity, KeySpec};
+
+/// SHA-256 over one source's value.
+pub type ValueDigest = [u8; 32];
+
+/// One override, as far as one rule is concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// `namespace/name` of the user's object.
+    pub id: Box<str>,
+    /// What it does.
+    pub effect: Effect,
+    /// Epoch seconds, inclusive; 0 when it has no start.
+    pub not_before: u64,
+    /// Epoch seconds, exclusive.
+    pub not_after: Option<u64>,
+}
+
+/// What an override does to a subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Other numbers: one limit for each limit of the rule, in the same order.
+    Set(Box<[Limit]>),
+    /// The rule does not apply.
+    Exempt,
+    /// Refused.
+    Block,
+}
+
+impl Override {
+    /// Whether it is in force at `now_s`.
+    pub fn is_active(&self, now_s: u64) -> bool {
+        self.not_before <= now_s && self.not_after.is_none_or(|end| now_s < end)
+    }
+}
+
+/// All overrides of one rule.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// In order of precedence.
+    list: Vec<Override>,
+    /// By the positions of the sources that a subject names: the values' digests in that order → places in `list`, ascending.
+    by_named: BTreeMap<Vec<usize>, HashMap<Vec<ValueDigest>, Vec<usize>>>,
+}
+
+impl Overrides {
+    /// Appends an override, of lower precedence than all before, for those of `subjects` that `spec` can match.
+    ///
+    /// A subject that names a source outside the key matches no request of this rule and is left out.
+    ///
+    /// # Errors
+    /// (index of subject and entry, message) when a hash is no hash, or a source is named twice.
+    pub fn push(&mut self, entry: Override, spec: &KeySpec, subjects: &[Vec<SubjectDoc>]) -> Result<(), (usize, usize, String)> {
+        let place = self.list.len();
+        let names: Vec<String> = spec.sources().iter().map(crate::subject::Source::name).collect();
+        for (index, subject) in subjects.iter().enumerate() {
+            let mut named = BTreeMap::new();
+            let mut matchable = true;
+            for (position, part) in subject.iter().enumerate() {
+                let digest = crate::hex::decode_sha256(&part.sha256)
+                    .ok_or_else(|| (index, position, "sha256 must be 64 lower-case hex digits".to_owned()))?;
+                match names.iter().position(|name| *name == part.source) {
+                    Some(source) if named.insert(source, digest).is_some() => {
+                        return Err((index, position, format!("source {} is named twice", part.source)));
+                    }
+                    Some(_) => {}
+                    None => matchable = false,
+                }
+            }
+            if matchable {
+                let (named, digests) = named.into_iter().unzip();
+                let places = self.by_named.entry(named).or_default().entry(digests).or_insert_with(Vec::new);
+                if places.last() != Some(&place) {
+                    places.push(place);
+                }
+            }
+        }
+        self.list.push(entry);
+        Ok(())
+    }
+
+    /// Whether there is none, so that no value need be hashed.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The override that counts for a request at `now_s`: the first in force with a subject that fits.
+    ///
+    /// Nothing for a request that lacks a source of the key: it is no subject of the rule.
+    pub fn find(&self, spec: &KeySpec, identity: &Identity<'_>, now_s: u64) -> Option<&Override> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut digests: Vec<ValueDigest> = Vec::with_capacity(spec.sources().len());
+        spec.visit(identity, |_, value| digests.push(Sha256::digest(value).into())).ok()?;
+        let mut named_digests = Vec::with_capacity(digests.len());
+        let first = self.by_named.iter().filter_map(|(named, by_digests)| {
+            named_digests.clear();
+            named_digests.extend(named.iter().filter_map(|source| digests.get(*source)));
+            let places = by_digests.get(&named_digests)?;
+            places.iter().copied().find(|place| self.list.get(*place).is_some_and(|entry| entry.is_active(now_s)))
+        });
+        self.list.get(first.min()?)
+    }
+}
+
+
+

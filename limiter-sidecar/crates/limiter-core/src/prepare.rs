@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From a request to the checks that the store must make.
+//!
+//! Owns which rules apply, to which subject, with which numbers, and which refusals need no store at all.
+
+mod arguments;
+
+use crate::compiled::{Missing, Policy, Rule, Ruleset};
+use crate::limit::Limit;
+use crate::matching::{NormalHost, NormalPath};
+use crate::overrides::Effect;
+use crate::request::Request;
+use crate::ruleset::Mode;
+use crate::subject::{BucketKey, Identity, MissingSource, Source, Subject};
+
+/// The longest wait that a `Block` override tells, in seconds; also the wait of a permanent one.
+pub const MAX_BLOCK_WAIT_S: u64 = 3_600;
+
+/// What was found out about a request before the store is asked.
+#[derive(Debug)]
+pub struct Prepared<'r> {
+    matched: bool,
+    rules: Vec<RuleUse<'r>>,
+    keys: Vec<BucketKey>,
+}
+
+/// One rule that matches the request, with what it does about it. Disabled rules do not appear.
+#[derive(Clone, Copy, Debug)]
+pub struct RuleUse<'r> {
+    /// The rule's policy.
+    pub policy: &'r Policy,
+    /// The rule.
+    pub rule: &'r Rule,
+    /// What it does.
+    pub standing: Standing<'r>,
+    /// The request names a plan that the rule does not list; it gets the rule's own limit.
+    pub unknown_plan: bool,
+    /// The id of the override that counts for the subject.
+    pub applied_override: Option<&'r str>,
+}
+
+/// What a rule does about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing<'r> {
+    /// The store must check it.
+    Check(Check<'r>),
+    /// An exemption of the policy or an `Exempt` override covers the request.
+    Exempt,
+    /// The request lacks the key and the rule skips such requests.
+    SkippedMissingKey,
+    /// The request lacks this source of the key and the rule denies such requests.
+    DeniedMissingKey(&'r Source),
+    /// A `Block` override refuses the subject for so many seconds.
+    Blocked {
+        /// Seconds until the override ends, at most [`MAX_BLOCK_WAIT_S`].
+        wait_s: u64,
+    },
+}
+
+/// One check for the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Check<'r> {
+    /// Place in [`Prepared::keys`].
+    pub key: usize,
+    /// The numbers, after plan and override.
+    pub limit: &'r Limit,
+    /// What the request costs, in tokens.
+    pub cost: u64,
+}
+
+impl Ruleset {
+    /// Finds the rules that apply to a request and what they need from the store. `now_s`: epoch seconds, for overrides.
+    pub fn prepare(&self, request: &Request<'_>, now_s: u64) -> Prepared<'_> {
+        let path = NormalPath::new(request.path);
+        let policies = self.index().matches(request.method, &NormalHost::new(request.host), &path);
+        let mut prepared = Prepared { matched: !policies.is_empty(), rules: Vec::new(), keys: Vec::new() };
+        if policies.is_empty() {
+            return prepared;
+        }
+        let identity = Identity::of(*request);
+        let mut preparation = Preparation { ruleset: self, request, path: &path, identity, now_s, subjects: Vec::new() };
+        for policy in policies.into_iter().filter_map(|place| self.policies().get(place)) {
+            let exempt = policy.exempts(&preparation.identity);
+            for rule in policy.rules().iter().filter(|rule| rule.mode() != Mode::Disabled) {
+                prepared.rules.push(if exempt {
+                    RuleUse { policy, rule, standing: Standing::Exempt, unknown_plan: false, applied_override: None }
+                } else {
+                    preparation.rule(policy, rule, &mut prepared.keys)
+                });
+            }
+        }
+        prepared
+    }
+}
+
+/// One request on its way through the rules.
+struct Preparation<'r, 'q> {
+    ruleset: &'r Ruleset,
+    request: &'q Request<'q>,
+    path: &'q NormalPath,
+    identity: Identity<'q>,
+    now_s: u64,
+    /// By [`Rule::key_group`]: the hash of a subject is made once for all rules with one key.
+    subjects: Vec<(usize, Result<Subject, MissingSource>)>,
+}
+
+impl<'r> Preparation<'r, '_> {
+    fn rule(&mut self, policy: &'r Policy, rule: &'r Rule, keys: &mut Vec<BucketKey>) -> RuleUse<'r> {
+        let plan = rule.plan(&self.identity);
+        let found = rule.overrides.find(&rule.key, &self.identity, self.now_s);
+        let limits = match found.map(|entry| &entry.effect) {
+            Some(Effect::Set(limits)) => limits,
+            _ => &rule.limits,
+        };
+        let standing = match (found, limits.get(plan.limit)) {
+            (Some(entry), _) if entry.effect == Effect::Exempt => Standing::Exempt,
+            (Some(entry), _) if entry.effect == Effect::Block => {
+                let left = entry.not_after.map_or(MAX_BLOCK_WAIT_S, |end| end.saturating_sub(self.now_s));
+                Standing::Blocked { wait_s: left.clamp(1, MAX_BLOCK_WAIT_S) }
+            }
+            // `limits` has an entry for each plan, so the second case does not occur.
+            (_, Some(limit)) => self.check(policy, rule, limit, keys),
+            (_, None) => Standing::SkippedMissingKey,
+        };
+        RuleUse { policy, rule, standing, unknown_plan: plan.unknown, applied_override: found.map(|entry| &*entry.id) }
+    }
+
+    fn check(&mut self, policy: &Policy, rule: &'r Rule, limit: &'r Limit, keys: &mut Vec<BucketKey>) -> Standing<'r> {
+        let key = match rule.everyone {
+            Some(everyone) => everyone,
+            None => match (self.subject(rule), rule.missing) {
+                (Ok(subject), _) => BucketKey::new(subject, policy.tag()),
+                (Err(_), Missing::Skip) => return Standing::SkippedMissingKey,
+                (Err(_), Missing::Share(shared)) => shared,
+                (Err(MissingSource(place)), Missing::Deny) => {
+                    return rule.key.sources().get(place).map_or(Standing::SkippedMissingKey, Standing::DeniedMissingKey);
+                }
+            },
+        };
+        let place = keys.iter().position(|known| *known == key).unwrap_or_else(|| {
+            keys.push(key);
+            keys.len() - 1
+        });
+        Standing::Check(Check { key: place, limit, cost: rule.cost(self.request.method, self.path) })
+    }
+
+    fn subject(&mut self, rule: &Rule) -> Result<Subject, MissingSource> {
+        if let Some((_, known)) = self.subjects.iter().find(|(group, _)| *group == rule.key_group) {
+            return *known;
+        }
+        let subject = self.ruleset.hash_key().subject(&rule.key, &self.identity);
+        self.subjects.push((rule.key_group, subject));
+        subject
+    }
+}
+
+impl<'r> Prepared<'r> {
+    /// Whether any policy matches the request.
+    pub fn matched(&self) -> bool {
+        self.matched
+    }
+
+    /// Every rule that matches, in the order of policy id and of the user.
+    pub fn rules(&self) -> &[RuleUse<'r>] {
+        &self.rules
+    }
+
+    /// The bucket strings that the checks use: the script's KEYS.
+    pub fn keys(&self) -> &[BucketKey] {
+        &self.keys
+    }
+
+    /// The checks for the store, in the order of the script's arguments.
+    pub fn checks(&self) -> impl Iterator<Item = (&RuleUse<'r>, Check<'r>)> {
+        self.rules.iter().filter_map(|rule| match rule.standing {
+            Standing::Check(check) => Some((rule, check)),
+            _ => None,
+        })
+    }
+
+    /// How many checks there are.
+    pub fn check_count(&self) -> usize {
+        self.checks().count()
+    }
+
+    /// Whether the store must be asked: there is something to check, and no enforcing rule has refused already.
+    pub fn needs_store(&self) -> bool {
+        !self.keys.is_empty() && !self.rules.iter().any(RuleUse::refuses_alone)
+    }
+}
+
+impl RuleUse<'_> {
+    /// Whether this rule refuses the request whatever the store says.
+    pub fn refuses_alone(&self) -> bool {
+        self.rule.enforces() && matches!(self.standing, Standing::Blocked { .. } | Standing::DeniedMissingKey(_))
+    }
+}
+
+
+

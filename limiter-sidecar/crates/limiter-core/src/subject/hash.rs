@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Hashes that leave the process: subjects, bucket keys, rule ids.
+//!
+//! Every variable part goes in behind its length, so that no two different tuples feed the same bytes.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use thiserror::Error;
+
+use super::{Identity, KeySpec, MissingSource, Source};
+use crate::ruleset::Algorithm;
+
+/// Version of the encoding below; a change starts all counters afresh.
+const DOMAIN: &[u8] = b"weir:1";
+
+const EVERYONE: u8 = 0;
+const SHARED: u8 = 1;
+const TUPLE: u8 = 2;
+const HEADER: u8 = 1;
+const CLIENT_IP: u8 = 2;
+
+/// The identity of a rule's record inside a bucket string.
+pub type RuleId = [u8; 8];
+
+/// 22 characters for a subject: 16 bytes of a keyed hash, base64url.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Subject([u8; 22]);
+
+/// 11 characters for a policy: 8 bytes of a hash of its id, base64url.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PolicyTag([u8; 11]);
+
+/// `weir:1:{<subject>}:<policy>`: one bucket string. The hash tag keeps all of one subject in one cluster slot.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BucketKey([u8; 43]);
+
+/// The secret that makes subjects unguessable, ready for use. Its bytes cannot be read back.
+#[derive(Clone)]
+pub struct HashKey(Hmac<Sha256>);
+
+/// The secret is too short to hide anything.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("the hash key must have at least {min} bytes, not {found}", min = HashKey::MIN_BYTES)]
+pub struct HashKeyError {
+    found: usize,
+}
+
+impl fmt::Debug for HashKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("HashKey(…)")
+    }
+}
+
+impl HashKey {
+    /// The shortest secret that is accepted: as long as the hash's output.
+    pub const MIN_BYTES: usize = 32;
+
+    /// Takes the secret. All limiters of a gateway must use the same one.
+    ///
+    /// # Errors
+    /// When it is shorter than [`HashKey::MIN_BYTES`].
+    pub fn new(secret: &[u8]) -> Result<Self, HashKeyError> {
+        let error = HashKeyError { found: secret.len() };
+        if secret.len() < Self::MIN_BYTES {
+            return Err(error);
+        }
+        // HMAC takes keys of any length, so this error does not occur either.
+        Hmac::new_from_slice(secret).map(Self).map_err(|_| error)
+    }
+
+    /// The one subject of a rule without a key. Contains the policy, so that such counters spread over cluster slots.
+    pub fn everyone(&self, policy: &str) -> Subject {
+        let mut hash = self.start(EVERYONE);
+        feed(&mut hash, policy.as_bytes());
+        finish(hash)
+    }
+
+    /// The one subject of all requests that lack `spec`'s key, in a rule that shares it.
+    pub fn shared(&self, policy: &str, spec: &KeySpec) -> Subject {
+        let mut hash = self.start(SHARED);
+        feed(&mut hash, policy.as_bytes());
+        feed_sources(&mut hash, spec);
+        finish(hash)
+    }
+
+    /// The subject that a request's values for `spec` make.
+    ///
+    /// # Errors
+    /// [`MissingSource`] when a source has no value.
+    pub fn subject(&self, spec: &KeySpec, identity: &Identity<'_>) -> Result<Subject, MissingSource> {
+        let mut hash = self.start(TUPLE);
+        feed_sources(&mut hash, spec);
+        spec.visit(identity, |_, value| feed(&mut hash, value))?;
+        Ok(finish(hash))
+    }
+
+    fn start(&self, kind: u8) -> Hmac<Sha256> {
+        let mut hash = self.0.clone();
+        Mac::update(&mut hash, DOMAIN);
+        Mac::update(&mut hash, &[kind]);
+        hash
+    }
+}
+
+impl PolicyTag {
+    /// The tag of a policy id.
+    pub fn of(policy: &str) -> Self {
+        let hash: [u8; 32] = Sha256::digest(policy.as_bytes()).into();
+        Self(base64url(hash.split_at(8).0))
+    }
+}
+
+impl BucketKey {
+    const PREFIX: &[u8; 8] = b"weir:1:{";
+
+    /// The key of a subject's counters in one policy.
+    pub fn new(subject: Subject, policy: PolicyTag) -> Self {
+        let parts = [Self::PREFIX.as_slice(), &subject.0, b"}:", &policy.0];
+        let mut key = [0; 43];
+        for (byte, part) in key.iter_mut().zip(parts.into_iter().flatten()) {
+            *byte = *part;
+        }
+        Self(key)
+    }
+
+    /// The key's bytes, printable ASCII.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for BucketKey {
+    fn as_ref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl fmt::Debug for BucketKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+/// The id of a rule's record: it survives changed numbers and a changed order, not a new name, algorithm or key.
+pub fn rule_id(policy: &str, rule: &str, algorithm: Algorithm, spec: &KeySpec) -> RuleId {
+    let mut hash = Sha256::new();
+    for part in [policy, rule, algorithm.as_str()] {
+        feed(&mut hash, part.as_bytes());
+    }
+    feed_sources(&mut hash, spec);
+    let hash: [u8; 32] = hash.finalize().into();
+    let mut id = [0; 8];
+    id.copy_from_slice(hash.split_at(8).0);
+    id
+}
+
+/// What the two hashes have in common.
+trait Feed {
+    fn add(&mut self, bytes: &[u8]);
+}
+
+impl Feed for Hmac<Sha256> {
+    fn add(&mut self, bytes: &[u8]) {
+        Mac::update(self, bytes);
+    }
+}
+
+impl Feed for Sha256 {
+    fn add(&mut self, bytes: &[u8]) {
+        Digest::update(self, bytes);
+    }
+}
+
+fn feed(hash: &mut impl Feed, part: &[u8]) {
+    hash.add(&(part.len() as u64).to_be_bytes());
+    hash.add(part);
+}
+
+fn feed_sources(hash: &mut impl Feed, spec: &KeySpec) {
+    hash.add(&(spec.sources().len() as u64).to_be_bytes());
+    for source in spec.sources() {
+        match source {
+            Source::Header(name) => {
+                hash.add(&[HEADER]);
+                feed(hash, name.as_bytes());
+            }
+            Source::ClientIp(prefixes) => hash.add(&[CLIENT_IP, prefixes.ipv4, prefixes.ipv6]),
+        }
+    }
+}
+
+fn finish(hash: Hmac<Sha256>) -> Subject {
+    let hash: [u8; 32] = hash.finalize().into_bytes().into();
+    Subject(base64url(hash.split_at(16).0))
+}
+
+/// The two lengths in use (16 bytes → 22 characters, 8 → 11) fit exactly, so encoding cannot fail.
+fn base64url<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut text = [0; N];
+    let written = URL_SAFE_NO_PAD.encode_slice(bytes, &mut text);
+    debug_assert_eq!(written, Ok(N));
+    text
+}
