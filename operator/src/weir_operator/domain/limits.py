@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
+from weir_operator.domain.problems import Problem, invalid
 from weir_operator.domain.wire import member
 
 MAX_COUNT = 10**12  # requests and burst: fit the integers of RFC 9651 (15 digits) with room for arithmetic
@@ -117,3 +118,25 @@ class TokenBucket:
     def largest_burst(self) -> int:
         """The largest burst that can be counted exactly at this rate."""
         return min(MAX_COUNT, MAX_EXACT // self.token_weight)
+
+
+def check_bucket(bucket: TokenBucket, path: str) -> list[Problem]:
+    """What is wrong with a limit's numbers; `path` is where the limit stands in the object."""
+    problems = [
+        *_check_range(bucket.requests, 1, MAX_COUNT, f"{path}.requests"),
+        *_check_range(bucket.burst, 1, MAX_COUNT, f"{path}.burst"),
+    ]
+    if not MIN_PERIOD_US <= bucket.period_us <= MAX_EXACT:
+        hint = "write a duration of at least 1ms, like 1s or 5m"
+        problems.append(invalid(f"{path}.period", f"{bucket.period_us} µs cannot be a period", hint))
+    if not problems and bucket.burst > bucket.largest_burst:
+        message = f"{bucket.burst} is too much to be counted exactly at {bucket.requests} per {bucket.period_us} µs"
+        hint = f"at most {bucket.largest_burst}, or a rate whose requests divide the period more evenly"
+        problems.append(invalid(f"{path}.burst", message, hint))
+    return problems
+
+
+def _check_range(number: int, least: int, most: int, path: str) -> list[Problem]:
+    if least <= number <= most:
+        return []
+    return [invalid(path, f"{number} is out of range", f"write a whole number from {least} to {most}")]

@@ -32,8 +32,8 @@ def member(description: str, *, name: str = "", default: Any = dataclasses.MISSI
 
 def encode(value: Any) -> Json:
     """`value` as dicts, lists, strings and integers; members that are None are left out."""
-    kind: Any = type(value)
-    if dataclasses.is_dataclass(kind):
+    if dataclasses.is_dataclass(value):
+        kind: Any = type(value)
         members = ((m.name, getattr(value, m.attribute)) for m in _members(kind))
         return {name: encode(item) for name, item in members if item is not None}
     if isinstance(value, tuple):
