@@ -13,6 +13,7 @@ import yaml
 
 from lab import toolbox
 from lab.envoy_bench import METADATA, Bench, running
+from lab.waiting import eventually
 from weir_operator.domain.gateways import Address, Envoy, Gateway, TrustedProxies, Upstream
 from weir_operator.render.envoy import render_envoy
 
@@ -194,8 +195,10 @@ def test_a_refusal_is_not_charged_to_the_upstream(by_peer: Bench) -> None:
 
 def test_the_access_log_names_the_decision_and_shows_no_query(by_peer: Bench) -> None:
     by_peer.get("/logged?token=secret")
-    by_peer.eventually(lambda: any(line["path"] == "/logged" for line in by_peer.access_log()), within_s=15)
-    line = next(line for line in by_peer.access_log() if line["path"] == "/logged")
+    line = eventually(
+        lambda: next((line for line in by_peer.access_log() if line["path"] == "/logged"), None), within_s=15
+    )
+    assert line is not None
     assert {key: line[key] for key in METADATA} == METADATA
     assert (line["status"], line["client"]) == (200, "127.0.0.1")
     assert "token" not in json.dumps(by_peer.access_log())

@@ -10,10 +10,10 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent import futures
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,11 @@ from envoy.service.auth.v3 import external_auth_pb2, external_auth_pb2_grpc
 from google.rpc import status_pb2
 
 from lab import processes, toolbox
+from lab.waiting import eventually
 from weir_operator.domain.gateways import Address, Envoy, Gateway, TrustedProxies, Upstream
 from weir_operator.render.envoy import render_envoy
 
 METADATA = {"policy": "team/orders", "rule": "burst", "decision": "seen", "mode": "Enforce"}
-_POLL_S = 0.05
 OVERWRITE = 2  # HeaderValueOption.HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD
 
 
@@ -99,7 +99,6 @@ class Bench:
     log: Path
     recorder: Recorder
     limiter: grpc.Server
-    tick: threading.Event = field(default_factory=threading.Event)
 
     def get(self, path: str, headers: dict[str, str] | None = None, *, method: str = "GET") -> Answer:
         """One request on a connection of its own, its path sent as it is written."""
@@ -114,14 +113,6 @@ class Bench:
         with suppress(OSError):
             return self.admin("GET", "/ready").status == 200
         return False
-
-    def eventually(self, check: Callable[[], bool], *, within_s: float = 10.0) -> None:
-        """Wait until `check` holds; AssertionError with the end of Envoy's log otherwise."""
-        for _ in range(int(within_s / _POLL_S)):
-            if check():
-                return
-            self.tick.wait(_POLL_S)
-        raise AssertionError(f"not within {within_s} s; {self.log} ends with:\n{self.log.read_text()[-3000:]}")
 
     def access_log(self) -> list[dict[str, Any]]:
         """The lines that Envoy has written so far; it writes them up to ten seconds after the request."""
@@ -167,7 +158,7 @@ def running(folder: Path, trusted: TrustedProxies, *, upstream_port: int | None 
     envoy = processes.spawn("envoy", argv, log=folder / "envoy.log")
     bench = Bench(port, admin_port, folder / "envoy.log", recorder, limiter)
     try:
-        bench.eventually(bench.is_ready)
+        eventually(bench.is_ready, within_s=20, what=f"Envoy is ready ({bench.log})")
         yield bench
     finally:
         envoy.stop()
