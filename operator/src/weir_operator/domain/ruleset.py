@@ -244,11 +244,14 @@ def parse_document(data: bytes) -> Document:
     """Read what `to_bytes` wrote. Raises DocumentError for anything else, also when the digest is of other content."""
     try:
         document = decode(Document, json.loads(data))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        content_digest = digest(document.ruleset)
+    except DocumentError:
+        raise
+    except (ValueError, RecursionError) as error:  # no JSON, a number of a million digits, half a surrogate pair
         raise DocumentError(f"$: not JSON: {error}") from error
     if document.format != FORMAT:
         raise DocumentError(f"$.format: expected {FORMAT}, found {document.format}")
-    if document.digest != digest(document.ruleset):
+    if document.digest != content_digest:
         raise DocumentError("$.digest: does not match the content")
     return document
 
