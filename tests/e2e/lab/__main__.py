@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m lab demo|up|down|doctor`: what `make` calls. It reads arguments and turns failures into messages."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+from lab import toolbox
+from lab.progress import CommandFailedError, say
+from lab.workspace import RUN
+
+_INTERRUPTED = 130  # what a shell makes of Ctrl-C
+
+
+def demo(_arguments: argparse.Namespace) -> int:
+    """The main job, shown on real parts, with a verdict."""
+    from lab import demo as show  # noqa: PLC0415 - needs the packages of .venv, which `doctor` does without
+
+    toolbox.require()
+    return show.run()
+
+
+def up(arguments: argparse.Namespace) -> int:
+    """The same environment, left running."""
+    from lab.environment import Environment  # noqa: PLC0415
+    from lab.layout import Layout  # noqa: PLC0415
+
+    if arguments.store != "single":
+        say(f"STORE={arguments.store} does not exist yet: the lab runs one Redis or Valkey server (STORE=single).")
+        return 2
+    toolbox.require()
+    environment = Environment("up", Layout(pairs=arguments.gateways))
+    if environment.state.running:
+        say("An environment is already up: `. .weir/env` uses it, `make down` ends it.")
+        return 1
+    environment.start()
+    environment.write_variables(RUN / "env")
+    say(f"\nReady. In a shell: . .weir/env\n  {'\n  '.join(f'{n}={v}' for n, v in environment.variables().items())}")
+    say("Try: kubectl apply -f examples/ ; kubectl get rlpol -A. Logs: .weir/logs/up. End it with `make down`.")
+    return 0
+
+
+def down(_arguments: argparse.Namespace) -> int:
+    """End exactly what `up` started."""
+    from lab.state import State  # noqa: PLC0415
+
+    ended = State(RUN / "up").stop()
+    (RUN / "env").unlink(missing_ok=True)
+    say(f"Ended: {', '.join(ended)}." if ended else "Nothing was up.")
+    return 0
+
+
+def doctor(_arguments: argparse.Namespace) -> int:
+    """What this machine has and lacks."""
+    findings = toolbox.examine()
+    for found in findings:
+        say(f"{'ok     ' if found.good else 'MISSING'}  {found.tool:<11} {found.note}")
+    return 0 if all(found.good for found in findings) else 1
+
+
+def main() -> int:
+    """Parse the command line and run one command."""
+    parser = argparse.ArgumentParser(prog="python -m lab", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    table: dict[str, Callable[[argparse.Namespace], int]] = {"demo": demo, "up": up, "down": down, "doctor": doctor}
+    for name, command in table.items():
+        sub = commands.add_parser(name, help=command.__doc__)
+        sub.set_defaults(command=command)
+        if name == "up":
+            sub.add_argument("--gateways", type=int, default=2, metavar="N", help="Envoy and sidecar pairs")
+            sub.add_argument("--store", default="single", help="single; cluster is reserved")
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that `kill` tears down as Ctrl-C does
+    try:
+        return int(arguments.command(arguments))
+    except KeyboardInterrupt:
+        say("\nInterrupted; everything that was started has been ended.")
+        return _INTERRUPTED
+    except (toolbox.MissingToolError, CommandFailedError) as failure:
+        say(f"\n{failure}")
+        return 1
+    except RuntimeError as failure:  # every error of the lab: a part, kubectl, Helm, a bootstrap
+        say(f"\n{type(failure).__name__}: {failure}")
+        return 1
+
+
+if __name__ == "__main__":
+    os.chdir(RUN.parent)
+    sys.exit(main())

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything together: a cluster with Weir's chart, store, sidecars, operator, Envoys and the upstream behind them.
+
+Used alike by `make demo`, `make up` and the tests. It brings the parts up in the order in which they need each other,
+and takes them down in the opposite order whatever happens. Nothing here looks inside Weir.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import tempfile
+from pathlib import Path
+
+import yaml
+
+from lab import envoy as envoys
+from lab import helm, programs, toolbox
+from lab import store as stores
+from lab.cluster import Cluster, KubectlError, bring_up
+from lab.layout import ENVOY_CONFIGMAP, GATEWAY, RULES_CONFIGMAP, SYSTEM_NAMESPACE, Layout, chart_values
+from lab.processes import Part, free_port
+from lab.programs import Limiter, LimiterOptions, Program
+from lab.progress import step
+from lab.state import State
+from lab.waiting import eventually
+from lab.workspace import LOGS, ROOT, RUN
+
+_CHART = ROOT / "charts" / "weir"
+_RENDERED_S = 30.0  # from the operator's start to its first ConfigMaps; about 2 s on an idle machine
+
+
+class Environment:
+    """One lab under a name (`up`, `demo`, `test`), with a folder and logs of its own."""
+
+    cluster: Cluster
+    store: stores.Store
+    upstream: Program
+    operator: Program
+    limiters: list[Limiter]
+    envoys: list[envoys.Envoy]
+
+    def __init__(self, name: str, layout: Layout | None = None) -> None:
+        self.layout = layout or Layout()
+        self.folder = RUN / name
+        self.logs = LOGS / name
+        self.state = State(self.folder)
+        self.limiters, self.envoys = [], []
+        self._ports = [free_port() for _ in range(self.layout.pairs)]
+        self._upstream_port = free_port()
+        self._manifests = self.folder / "manifests"
+
+    def start(self) -> None:
+        """Bring everything up. Whatever goes wrong, also Ctrl-C, what had started is ended before this raises."""
+        self.state.stop()  # what an earlier run of this name left when it was killed
+        self._manifests.mkdir(parents=True)
+        # a Unix socket's path may have 108 bytes; a repository's folder may be deeper than that
+        self.sockets = Path(tempfile.mkdtemp(prefix="weir-"))
+        try:
+            envoy_program = toolbox.envoy()
+            self.cluster = bring_up(self.folder / "cluster", self.logs)
+            self.save()
+            self._install_chart()
+            with step(f"Start the store, the upstream, {self.layout.pairs} limiters and the operator"):
+                self._start_weir()
+            with step(f"Start {self.layout.pairs} Envoys ({envoy_program.name} {toolbox.ENVOY_VERSION})"):
+                self._start_envoys()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Take everything down that `start` brought up, as far as it came."""
+        self.save()
+        self.state.stop()
+
+    def save(self) -> None:
+        """Write down what runs now; after a restart of a part, this makes `make down` find the new process."""
+        self.state.remember(self.parts, getattr(self, "cluster", None), self.sockets, self._manifests)
+
+    @property
+    def parts(self) -> list[Part]:
+        """The processes in start order, without the cluster's own."""
+        started = [self.store.part] if hasattr(self, "store") else []
+        started += [getattr(self, name).part for name in ("upstream",) if hasattr(self, name)]
+        started += [limiter.program.part for limiter in self.limiters]
+        started += [self.operator.part] if hasattr(self, "operator") else []
+        return started + [envoy.program.part for envoy in self.envoys]
+
+    @property
+    def urls(self) -> list[str]:
+        """The gateways as clients reach them, one URL per Envoy."""
+        return [envoy.url for envoy in self.envoys]
+
+    def variables(self) -> dict[str, str]:
+        """What `.weir/env` holds."""
+        return {
+            "KUBECONFIG": str(self.cluster.kubeconfig),
+            "WEIR_GATEWAY": GATEWAY,
+            "WEIR_GATEWAY_URLS": " ".join(self.urls),
+            "WEIR_LIMITER_URLS": " ".join(limiter.url for limiter in self.limiters),
+            "WEIR_ENVOY_ADMIN_URLS": " ".join(envoy.admin_url for envoy in self.envoys),
+            "WEIR_REDIS_URL": self.store.url,
+            "WEIR_NAMESPACES": " ".join(self.layout.namespaces),
+        }
+
+    def write_variables(self, path: Path) -> None:
+        """Write `variables` as shell assignments, to be read with `. .weir/env`."""
+        path.write_text("".join(f"export {name}={shlex.quote(value)}\n" for name, value in self.variables().items()))
+
+    def _install_chart(self) -> None:
+        values = chart_values(self.layout, admin_ports=self._ports, upstream_port=self._upstream_port)
+        with step("Render charts/weir with Helm and apply it"):
+            self._refuse_an_installed_weir()
+            chart = helm.render(_CHART, values, release="weir", namespace=SYSTEM_NAMESPACE)
+            names = [SYSTEM_NAMESPACE, *self.layout.namespaces]
+            (self._manifests / "0-namespaces.yaml").write_text("---\n".join(_namespace(name) for name in names))
+            (self._manifests / "1-chart.yaml").write_text(chart)
+            for manifest in sorted(self._manifests.glob("*.yaml")):
+                self.cluster.kubectl("apply", "--server-side", "-f", str(manifest))
+            self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+
+    def _refuse_an_installed_weir(self) -> None:
+        """Taking the lab down removes the CRDs, and with them every policy: never on a cluster where Weir is in use."""
+        if self.cluster.disposable:
+            return
+        if self.cluster.kubectl("get", "crd", "ratelimitpolicies.weir.dev", "--ignore-not-found", "-o", "name"):
+            raise KubectlError("the cluster that WEIR_KUBECONFIG names already has Weir installed; name another one")
+
+    def _start_weir(self) -> None:
+        self.store = stores.start_store(self.logs, name="store")
+        self.upstream = programs.start_upstream(self._upstream_port, log=self.logs / "upstream.log")
+        self.save()
+        hash_key = self.folder / "hash-key"
+        hash_key.touch(mode=0o600)
+        hash_key.write_text(secrets.token_hex(32))
+        kubeconfig = self.cluster.token_kubeconfig(SYSTEM_NAMESPACE, "weir-limiter", self.folder)
+        rules = f"{SYSTEM_NAMESPACE}/{RULES_CONFIGMAP}"
+        options = LimiterOptions(GATEWAY, rules, self.store.url, kubeconfig, hash_key)
+        for number, port in enumerate(self._ports):
+            log = self.logs / f"limiter-{number}.log"
+            self.limiters.append(
+                programs.start_limiter(
+                    number, options, admin_port=port, sockets=self.sockets, run=self.folder, log=log
+                )
+            )
+            self.save()
+        settings = self.folder / "settings.yaml"
+        settings.write_text(self.cluster.get("configmap", "weir-settings", SYSTEM_NAMESPACE)["data"]["settings.yaml"])
+        kubeconfig = self.cluster.token_kubeconfig(SYSTEM_NAMESPACE, "weir-operator", self.folder)
+        self.operator = programs.start_operator(settings, kubeconfig, log=self.logs / "operator.log")
+        self.save()
+        for program in [self.upstream, self.operator, *(limiter.program for limiter in self.limiters)]:
+            program.wait_ready()
+
+    def _start_envoys(self) -> None:
+        bootstrap = eventually(self._rendered_bootstrap, _RENDERED_S, what="the operator has rendered Envoy's bootstrap")
+        for number, limiter in enumerate(self.limiters):
+            name = f"envoy-{number}"
+            log = self.logs / f"{name}.log"
+            self.envoys.append(
+                envoys.start(name, bootstrap, socket=limiter.socket, folder=self.folder, log=log)
+            )
+            self.save()
+        for envoy in self.envoys:
+            envoy.program.wait_ready()
+
+    def _rendered_bootstrap(self) -> str:
+        try:
+            return str(self.cluster.get("configmap", ENVOY_CONFIGMAP, SYSTEM_NAMESPACE)["data"]["bootstrap.yaml"])
+        except KubectlError:
+            return ""
+
+
+def _namespace(name: str) -> str:
+    return yaml.safe_dump({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})

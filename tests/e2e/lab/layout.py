@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a lab consists of, as data: its gateway, who may attach to it, and the chart's values that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+GATEWAY = "edge"
+SYSTEM_NAMESPACE = "weir-system"
+RULES_CONFIGMAP = f"{GATEWAY}-rules-0"
+ENVOY_CONFIGMAP = f"{GATEWAY}-envoy"
+TEAM_HOSTS: Mapping[str, Sequence[str]] = {
+    "team-orders": ("api.example.com", "*.orders.example.com"),
+    "team-auth": ("login.example.com",),
+}
+TRUSTED_PROXY = "127.0.0.9"  # who connects from this address is a proxy whose X-Forwarded-For counts
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How many Envoy and sidecar pairs there are, and which hosts each team namespace may limit."""
+
+    pairs: int = 2
+    hosts: Mapping[str, Sequence[str]] = field(default_factory=lambda: dict(TEAM_HOSTS))
+
+    @property
+    def namespaces(self) -> list[str]:
+        """The team namespaces, in order."""
+        return list(self.hosts)
+
+
+def chart_values(layout: Layout, *, admin_ports: Sequence[int], upstream_port: int) -> dict[str, Any]:
+    """The chart's values for a layout. Listener, admin port and socket are placeholders: `lab.envoy` moves them."""
+    envoy = {
+        "listen": {"address": "127.0.0.1", "port": 8080},
+        "admin": {"address": "127.0.0.1", "port": 9901},
+        "limiterSocket": "/run/weir/limiter.sock",
+        "timeout": "50ms",
+        "trustedProxies": {"cidrs": [f"{TRUSTED_PROXY}/32"]},
+        "upstreams": [{"name": "echo", "hosts": ["*"], "address": "127.0.0.1", "port": upstream_port}],
+    }
+    gateway = {
+        "name": GATEWAY,
+        "namespace": SYSTEM_NAMESPACE,
+        "limiters": {"addresses": [f"http://127.0.0.1:{port}" for port in admin_ports]},
+        "allowedNamespaces": layout.namespaces,
+        "hosts": {namespace: list(hosts) for namespace, hosts in layout.hosts.items()},
+        "hostsDefault": "None",
+        "forwardedHeaders": {"withhold": ["cookie", "authorization"]},
+        "envoy": envoy,
+    }
+    return {"gateways": [gateway]}

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a lab has started, in a file, so that another process (or the next run) can end exactly that."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.cluster import Cluster, KubectlError
+from lab.processes import Part, load, save, stop_all
+
+
+@dataclass(slots=True)
+class State:
+    """The saved state of one lab, in its folder."""
+
+    folder: Path
+
+    @property
+    def _parts_file(self) -> Path:
+        return self.folder / "parts.json"
+
+    @property
+    def _rest_file(self) -> Path:
+        return self.folder / "rest.json"
+
+    def remember(self, parts: Sequence[Part], cluster: Cluster | None, sockets: Path, manifests: Path) -> None:
+        """Write down what runs: `parts` in start order without the cluster's own."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        save(parts, self._parts_file)
+        save(cluster.parts if cluster else [], self._cluster_parts_file)
+        described = cluster.describe() if cluster else None
+        self._rest_file.write_text(
+            json.dumps({"cluster": described, "sockets": str(sockets), "manifests": str(manifests)})
+        )
+
+    @property
+    def running(self) -> bool:
+        """Whether anything of it still runs."""
+        return any(part.alive for part in [*load(self._parts_file), *load(self._cluster_parts_file)])
+
+    def stop(self) -> list[str]:
+        """End everything that was remembered and forget it; return the names of what still ran."""
+        parts, cluster_parts = load(self._parts_file), load(self._cluster_parts_file)
+        ended = [part.name for part in [*cluster_parts, *parts] if part.alive]
+        stop_all(parts)
+        if self._rest_file.exists():
+            rest: dict[str, Any] = json.loads(self._rest_file.read_text())
+            if rest["cluster"]:
+                _clean(Cluster.remembered(rest["cluster"], cluster_parts), Path(rest["manifests"]))
+            shutil.rmtree(rest["sockets"], ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return ended
+
+    @property
+    def _cluster_parts_file(self) -> Path:
+        return self.folder / "cluster-parts.json"
+
+
+def _clean(cluster: Cluster, manifests: Path) -> None:
+    """Stop a cluster of ours; from somebody else's, remove what the lab had put there."""
+    if cluster.disposable:
+        cluster.stop()
+        return
+    for manifest in sorted(manifests.glob("*.yaml"), reverse=True):
+        try:
+            cluster.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", str(manifest))
+        except KubectlError as refused:
+            print(f"could not remove what {manifest} describes: {refused}")
