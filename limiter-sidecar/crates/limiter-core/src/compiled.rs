@@ -19,6 +19,8 @@ use crate::overrides::{Overrides, ValueDigest};
 use crate::ruleset::{Dialect, Document, Mode, OnStoreFailure, RulesetError, Visibility};
 use crate::subject::{BucketKey, HashKey, Identity, KeySpec, PolicyTag, RuleId};
 
+pub(crate) use names::ItemName;
+
 /// A whole ruleset. Put it behind an `Arc`; nothing in it changes.
 #[derive(Debug)]
 pub struct Ruleset {

@@ -14,6 +14,7 @@ pub mod limit;
 pub mod matching;
 pub mod overrides;
 pub mod prepare;
+mod problem;
 pub mod reply;
 pub mod request;
 pub mod respond;

@@ -61,6 +61,9 @@ pub enum ReplyError {
         /// What stood there.
         value: i64,
     },
+    /// The script says that the request passes although a check refuses it, or the other way round.
+    #[error("the script's decision contradicts its checks")]
+    Contradiction,
 }
 
 impl Reply {

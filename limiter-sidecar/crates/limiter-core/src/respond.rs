@@ -5,6 +5,15 @@
 
 use std::borrow::Cow;
 
+use crate::headers;
+use crate::prepare::{Prepared, RuleUse};
+use crate::problem::{self, Problem};
+use crate::request::Request;
+use crate::verdict::{Decision, Verdict};
+
+const GRPC_RESOURCE_EXHAUSTED: &str = "8";
+const GRPC_UNAVAILABLE: &str = "14";
+
 /// One response header: lower-case name and value, always to be set with OVERWRITE.
 pub type Header = (&'static str, Cow<'static, str>);
 
@@ -54,10 +63,96 @@ pub struct Response<'r> {
     pub metadata: Metadata<'r>,
 }
 
-impl<'r> crate::prepare::Prepared<'r> {
-    /// What Envoy is told.
-    pub fn respond(&self, request: &crate::Request<'_>, verdict: &crate::Verdict, delivery: &Delivery<'_>) -> Response<'r> {
-        let _ = (request, verdict, delivery);
-        todo!()
+impl<'r> Prepared<'r> {
+    /// What Envoy is told about a request that was judged.
+    pub fn respond(&self, request: &Request<'_>, verdict: &Verdict, delivery: &Delivery<'_>) -> Response<'r> {
+        let metadata = self.metadata(verdict);
+        let named = verdict.named.and_then(|place| self.rules().get(place));
+        let (denial, headers) = match named {
+            Some(named) => {
+                let problem = Problem::new(self, named, request, verdict, delivery);
+                let (denial, mut headers) = deny(&problem, request.is_grpc(), verdict);
+                if named.rule.is_public() {
+                    headers::append_fields(self, verdict, delivery.now_s, &mut headers);
+                }
+                (Some(denial), headers)
+            }
+            None => (None, self.passing_headers(verdict, delivery)),
+        };
+        Response { denial, headers, metadata }
+    }
+
+    fn passing_headers(&self, verdict: &Verdict, delivery: &Delivery<'_>) -> Vec<Header> {
+        let mut headers = Vec::new();
+        match verdict.decision {
+            Decision::Allowed => headers::append_fields(self, verdict, delivery.now_s, &mut headers),
+            Decision::Open if delivery.mode_header && self.checks().any(|(rule, _)| is_shown(rule)) => {
+                headers.push(("x-ratelimit-mode", Cow::Borrowed("open")));
+            }
+            _ => {}
+        }
+        headers
+    }
+
+    /// The rule that decided: the named one, else the enforcing one with the fewest tokens left, else the first.
+    fn metadata(&self, verdict: &Verdict) -> Metadata<'r> {
+        let fewest = || {
+            let checked = self.rules().iter().zip(&verdict.checks).filter_map(|(rule, check)| Some((rule, (*check)?)));
+            let enforcing = checked.filter(|(rule, _)| rule.rule.enforces());
+            enforcing.min_by_key(|(_, check)| check.remaining).map(|(rule, _)| rule)
+        };
+        let rule = match verdict.named {
+            Some(place) => self.rules().get(place),
+            None => fewest().or_else(|| self.rules().first()),
+        };
+        Metadata {
+            policy: rule.map_or("", |rule| rule.policy.id()),
+            rule: rule.map_or("", |rule| rule.rule.name()),
+            decision: match verdict.decision {
+                Decision::Allowed | Decision::Unmatched | Decision::Exempt => "allowed",
+                Decision::Refused => "refused",
+                Decision::Open => "open",
+                Decision::Closed => "closed",
+            },
+            mode: rule.map_or("", |rule| rule.rule.mode().as_str()),
+        }
     }
 }
+
+fn is_shown(rule: &RuleUse<'_>) -> bool {
+    rule.rule.enforces() && rule.rule.is_public()
+}
+
+/// The refusal without the rate limit fields. gRPC has its own status and no body that a client would read.
+fn deny(problem: &Problem<'_>, grpc: bool, verdict: &Verdict) -> (Denial, Vec<Header>) {
+    let closed = verdict.decision == Decision::Closed;
+    let mut headers: Vec<Header> = Vec::with_capacity(8);
+    if let Some(seconds) = problem::retry_after_s(verdict) {
+        headers.push(("retry-after", Cow::Owned(seconds.to_string())));
+    }
+    headers.push(("cache-control", Cow::Borrowed("no-store")));
+    if !closed {
+        // Tells Envoy's own retry policy to leave it at that.
+        headers.push(("x-envoy-ratelimited", Cow::Borrowed("true")));
+    }
+    if grpc {
+        headers.push(("grpc-status", Cow::Borrowed(if closed { GRPC_UNAVAILABLE } else { GRPC_RESOURCE_EXHAUSTED })));
+        headers.push(("grpc-message", Cow::Owned(percent_encoded(problem.sentence()))));
+        return (Denial { status: 200, body: String::new() }, headers);
+    }
+    headers.push(("content-type", Cow::Borrowed("application/problem+json")));
+    (Denial { status: problem.status(), body: problem.to_json() }, headers)
+}
+
+/// As gRPC encodes messages: printable ASCII stays, `%` and all else become `%XX`.
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'%' | ..b' ' | 0x7f.. => encoded.push_str(&format!("%{byte:02X}")),
+            _ => encoded.push(char::from(byte)),
+        }
+    }
+    encoded
+}
+

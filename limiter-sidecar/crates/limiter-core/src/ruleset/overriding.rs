@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Overrides of the document: other numbers, exemptions and blocks for single subjects.
+
+use serde::Deserialize;
+
+/// One override.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OverrideDoc {
+    /// `namespace/name`.
+    pub id: String,
+    /// The policy's id.
+    pub policy: String,
+    /// Names of the policy's rules.
+    pub rules: Vec<String>,
+    /// Any one of them.
+    pub subjects: Vec<Vec<SubjectDoc>>,
+    /// What it does.
+    pub action: Action,
+    /// For [`Action::Set`].
+    #[serde(default)]
+    pub limit: Option<SetLimitDoc>,
+    /// Epoch seconds, inclusive.
+    #[serde(default)]
+    pub not_before: Option<u64>,
+    /// Epoch seconds, exclusive.
+    #[serde(default)]
+    pub not_after: Option<u64>,
+}
+
+/// One source's value in an override's subject.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SubjectDoc {
+    /// `header:<name>` or `clientIP`.
+    pub source: String,
+    /// 64 hex digits over the value's bytes.
+    pub sha256: String,
+}
+
+/// What an override does to its subjects.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Replaces numbers of the limit.
+    Set,
+    /// The rule does not apply.
+    Exempt,
+    /// Refuses.
+    Block,
+}
+
+/// The numbers that a `Set` override replaces; what is left out stays.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SetLimitDoc {
+    /// Tokens per period.
+    #[serde(default)]
+    pub requests: Option<u64>,
+    /// In µs.
+    #[serde(default)]
+    pub period_us: Option<u64>,
+    /// Tokens of a full bucket.
+    #[serde(default)]
+    pub burst: Option<u64>,
+}

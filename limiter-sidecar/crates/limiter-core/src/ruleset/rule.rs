@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rules of the document: key, limits, plans, costs, failure mode.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::RouteDoc;
+
+/// One rule.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RuleDoc {
+    /// Its identity inside the policy.
+    pub name: String,
+    /// The effective mode.
+    pub mode: Mode,
+    /// What tells subjects apart; empty for one counter for all.
+    pub key: Vec<KeyDoc>,
+    /// What happens to requests without the key.
+    pub on_missing_key: OnMissingKey,
+    /// The limit of requests without a listed plan.
+    pub limit: LimitDoc,
+    /// Limits by plan.
+    #[serde(default)]
+    pub plans: Option<PlansDoc>,
+    /// First match counts; none means 1.
+    pub cost: Vec<CostDoc>,
+    /// What happens while the store does not answer.
+    pub on_store_failure: OnStoreFailure,
+    /// Whether clients are told about the rule.
+    pub visibility: Visibility,
+    /// The problem's `code`.
+    pub code: String,
+}
+
+/// Whether a rule acts.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Refuses.
+    Enforce,
+    /// Counts what it would refuse.
+    Shadow,
+    /// Costs nothing and does nothing.
+    Disabled,
+}
+
+impl Mode {
+    /// As users write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Enforce => "Enforce",
+            Self::Shadow => "Shadow",
+            Self::Disabled => "Disabled",
+        }
+    }
+}
+
+/// One source of a rule's key.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum KeyDoc {
+    /// A header, by lower-case name.
+    Header(String),
+    /// The client's network.
+    #[serde(rename = "clientIP")]
+    ClientIp(PrefixesDoc),
+}
+
+/// How much of a client's address counts.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PrefixesDoc {
+    /// 0 to 32 bits.
+    pub ipv4_prefix: u8,
+    /// 0 to 128 bits.
+    pub ipv6_prefix: u8,
+}
+
+/// What happens to a request that lacks a source of the key.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash)]
+pub enum OnMissingKey {
+    /// The rule does not apply.
+    Skip,
+    /// One counter for all who lack the key.
+    Share,
+    /// Refused.
+    Deny,
+}
+
+/// The numbers of a limit.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LimitDoc {
+    /// How it counts.
+    pub algorithm: Algorithm,
+    /// Tokens per period.
+    pub requests: u64,
+    /// In µs.
+    pub period_us: u64,
+    /// Tokens of a full bucket.
+    pub burst: u64,
+}
+
+/// How a limit counts.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// Rate and burst.
+    TokenBucket,
+}
+
+impl Algorithm {
+    /// As users write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TokenBucket => "TokenBucket",
+        }
+    }
+}
+
+/// Limits by plan.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PlansDoc {
+    /// What names the plan.
+    pub from: PlanSourceDoc,
+    /// The limit of each plan.
+    pub limits: BTreeMap<String, LimitDoc>,
+}
+
+/// Where a request's plan is read from.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum PlanSourceDoc {
+    /// A header, by lower-case name.
+    Header(String),
+}
+
+/// What requests of one route cost.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CostDoc {
+    /// Which requests.
+    #[serde(rename = "match")]
+    pub matches: RouteDoc,
+    /// Tokens; 0 is free.
+    pub cost: u64,
+}
+
+/// What a rule does while the store does not answer.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash)]
+pub enum OnStoreFailure {
+    /// Lets requests pass.
+    Open,
+    /// Refuses them with 503.
+    Closed,
+}
+
+/// Whether clients are told about a rule.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash)]
+pub enum Visibility {
+    /// Headers and a full problem body.
+    Public,
+    /// A generic refusal, nothing else.
+    Silent,
+}
