@@ -39,7 +39,9 @@ def up(arguments: argparse.Namespace) -> int:
         return 1
     environment.start()
     environment.write_variables(RUN / "env")
-    say(f"\nReady. In a shell: . .weir/env\n  {'\n  '.join(f'{n}={v}' for n, v in environment.variables().items())}")
+    say("\nReady. In a shell: . .weir/env")
+    for name, value in environment.variables().items():
+        say(f"  {name}={value}")
     say("Try: kubectl apply -f examples/ ; kubectl get rlpol -A. Logs: .weir/logs/up. End it with `make down`.")
     return 0
 

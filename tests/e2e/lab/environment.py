@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 import shlex
+import signal
 import tempfile
 from pathlib import Path
 
@@ -70,9 +71,13 @@ class Environment:
             raise
 
     def stop(self) -> None:
-        """Take everything down that `start` brought up, as far as it came."""
-        self.save()
-        self.state.stop()
+        """Take everything down that `start` brought up, as far as it came. A second Ctrl-C does not stop that."""
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            self.save()
+            self.state.stop()
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def save(self) -> None:
         """Write down what runs now; after a restart of a part, this makes `make down` find the new process."""
@@ -111,21 +116,23 @@ class Environment:
     def _install_chart(self) -> None:
         values = chart_values(self.layout, admin_ports=self._ports, upstream_port=self._upstream_port)
         with step("Render charts/weir with Helm and apply it"):
-            self._refuse_an_installed_weir()
-            chart = helm.render(_CHART, values, release="weir", namespace=SYSTEM_NAMESPACE)
             names = [SYSTEM_NAMESPACE, *self.layout.namespaces]
+            self._refuse_what_is_not_ours(names)
+            chart = helm.render(_CHART, values, release="weir", namespace=SYSTEM_NAMESPACE)
             (self._manifests / "0-namespaces.yaml").write_text("---\n".join(_namespace(name) for name in names))
             (self._manifests / "1-chart.yaml").write_text(chart)
             for manifest in sorted(self._manifests.glob("*.yaml")):
                 self.cluster.kubectl("apply", "--server-side", "-f", str(manifest))
             self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
 
-    def _refuse_an_installed_weir(self) -> None:
-        """Taking the lab down removes the CRDs, and with them every policy: never on a cluster where Weir is in use."""
+    def _refuse_what_is_not_ours(self, namespaces: list[str]) -> None:
+        """Taking the lab down removes CRDs and namespaces, with all in them: never those that were there before it."""
         if self.cluster.disposable:
             return
-        if self.cluster.kubectl("get", "crd", "ratelimitpolicies.weir.dev", "--ignore-not-found", "-o", "name"):
-            raise KubectlError("the cluster that WEIR_KUBECONFIG names already has Weir installed; name another one")
+        wanted = ["crd/ratelimitpolicies.weir.dev", *(f"namespace/{name}" for name in namespaces)]
+        found = self.cluster.kubectl("get", *wanted, "--ignore-not-found", "-o", "name").split()
+        if found:
+            raise KubectlError(f"the cluster of WEIR_KUBECONFIG already has {', '.join(found)}; name another one")
 
     def _start_weir(self) -> None:
         self.store = stores.start_store(self.logs, name="store")
@@ -154,13 +161,11 @@ class Environment:
             program.wait_ready()
 
     def _start_envoys(self) -> None:
-        bootstrap = eventually(self._rendered_bootstrap, _RENDERED_S, what="the operator has rendered Envoy's bootstrap")
+        bootstrap = eventually(self._rendered_bootstrap, _RENDERED_S, what="the operator has rendered a bootstrap")
         for number, limiter in enumerate(self.limiters):
             name = f"envoy-{number}"
             log = self.logs / f"{name}.log"
-            self.envoys.append(
-                envoys.start(name, bootstrap, socket=limiter.socket, folder=self.folder, log=log)
-            )
+            self.envoys.append(envoys.start(name, bootstrap, socket=limiter.socket, folder=self.folder, log=log))
             self.save()
         for envoy in self.envoys:
             envoy.program.wait_ready()

@@ -12,6 +12,7 @@ from typing import Any
 
 from lab.cluster import Cluster, KubectlError
 from lab.processes import Part, load, save, stop_all
+from lab.progress import say
 
 
 @dataclass(slots=True)
@@ -70,4 +71,4 @@ def _clean(cluster: Cluster, manifests: Path) -> None:
         try:
             cluster.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", str(manifest))
         except KubectlError as refused:
-            print(f"could not remove what {manifest} describes: {refused}")
+            say(f"could not remove what {manifest} describes: {refused}")
