@@ -107,7 +107,15 @@ impl Ruleset {
     /// # Errors
     /// [`RulesetError`] with the path of what is wrong; the caller keeps the ruleset that it has.
     pub fn parse(json: &[u8], hash_key: &HashKey) -> Result<Self, RulesetError> {
-        build::ruleset(&Document::parse(json)?, hash_key)
+        Self::compile(&Document::parse(json)?, hash_key)
+    }
+
+    /// Checks and compiles a document that was read already.
+    ///
+    /// # Errors
+    /// As [`Ruleset::parse`].
+    pub fn compile(document: &Document, hash_key: &HashKey) -> Result<Self, RulesetError> {
+        build::ruleset(document, hash_key)
     }
 
     /// The gateway it was written for.
@@ -260,6 +268,3 @@ impl Rule {
         }
     }
 }
-
-
-

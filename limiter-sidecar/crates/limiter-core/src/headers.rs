@@ -65,7 +65,9 @@ pub(crate) fn sf_string(text: &str) -> Option<String> {
 
 fn show<'p, 'r>(rule: &'p RuleUse<'r>, reply: Option<CheckReply>) -> Option<Shown<'p, 'r>> {
     match rule.standing {
-        Standing::Check(check) if rule.rule.enforces() && rule.rule.is_public() => Some(Shown { rule, check, reply: reply? }),
+        Standing::Check(check) if rule.rule.enforces() && rule.rule.is_public() => {
+            Some(Shown { rule, check, reply: reply? })
+        }
         _ => None,
     }
 }
@@ -123,8 +125,10 @@ fn effective_window_s(entry: &Shown<'_, '_>) -> u64 {
 /// `since_s`: what the reset is added to, 0 for seconds from now.
 fn append_x_rate_limit(entry: Shown<'_, '_>, since_s: u64, headers: &mut Vec<Header>) {
     let reset_s = entry.reply.reset_us.div_ceil(US_PER_S).saturating_add(since_s);
-    let fields =
-        [("x-ratelimit-limit", entry.check.limit.burst()), ("x-ratelimit-remaining", entry.reply.remaining), ("x-ratelimit-reset", reset_s)];
+    let fields = [
+        ("x-ratelimit-limit", entry.check.limit.burst()),
+        ("x-ratelimit-remaining", entry.reply.remaining),
+        ("x-ratelimit-reset", reset_s),
+    ];
     headers.extend(fields.map(|(name, value)| (name, Cow::Owned(value.to_string()))));
 }
-

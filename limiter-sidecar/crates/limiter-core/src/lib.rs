@@ -7,7 +7,10 @@
 //! [`Prepared::respond`] says what the client gets.
 #![forbid(unsafe_code)]
 
+pub mod bucket;
 pub mod compiled;
+pub mod evaluate;
+pub mod explain;
 mod headers;
 mod hex;
 pub mod limit;

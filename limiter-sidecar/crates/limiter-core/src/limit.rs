@@ -162,6 +162,3 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
     }
     a
 }
-
-
-

@@ -4,14 +4,13 @@
 //! Owns windows and precedence. A lookup hashes the request's own values and looks them up once for each set of named
 //! sources, so it costs the same with one override and with ten thousand.
 
-use std::collections::BTreeMap;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use sha2::{Digest, Sha256};
 
 use crate::limit::Limit;
 use crate::ruleset::SubjectDoc;
-use crate::subject::{Identity, KeySpec};
+use crate::subject::{Identity, KeySpec, Source};
 
 /// SHA-256 over one source's value.
 pub type ValueDigest = [u8; 32];
@@ -63,17 +62,22 @@ impl Overrides {
     ///
     /// # Errors
     /// (index of subject and entry, message) when a hash is no hash, or a source is named twice.
-    pub fn push(&mut self, entry: Override, spec: &KeySpec, subjects: &[Vec<SubjectDoc>]) -> Result<(), (usize, usize, String)> {
+    pub fn push(
+        &mut self,
+        entry: Override,
+        spec: &KeySpec,
+        subjects: &[Vec<SubjectDoc>],
+    ) -> Result<(), (usize, usize, String)> {
         let place = self.list.len();
-        let names: Vec<String> = spec.sources().iter().map(crate::subject::Source::name).collect();
+        let sources: Vec<String> = spec.sources().iter().map(Source::name).collect();
         for (index, subject) in subjects.iter().enumerate() {
-            let mut named = BTreeMap::new();
+            let mut by_source = BTreeMap::new();
             let mut matchable = true;
             for (position, part) in subject.iter().enumerate() {
                 let digest = crate::hex::decode_sha256(&part.sha256)
                     .ok_or_else(|| (index, position, "sha256 must be 64 lower-case hex digits".to_owned()))?;
-                match names.iter().position(|name| *name == part.source) {
-                    Some(source) if named.insert(source, digest).is_some() => {
+                match sources.iter().position(|name| *name == part.source) {
+                    Some(source) if by_source.insert(source, digest).is_some() => {
                         return Err((index, position, format!("source {} is named twice", part.source)));
                     }
                     Some(_) => {}
@@ -81,8 +85,8 @@ impl Overrides {
                 }
             }
             if matchable {
-                let (named, digests) = named.into_iter().unzip();
-                let places = self.by_named.entry(named).or_default().entry(digests).or_insert_with(Vec::new);
+                let (named, digests) = by_source.into_iter().unzip();
+                let places = self.by_named.entry(named).or_default().entry(digests).or_default();
                 if places.last() != Some(&place) {
                     places.push(place);
                 }
@@ -97,25 +101,19 @@ impl Overrides {
         self.list.is_empty()
     }
 
-    /// The override that counts for a request at `now_s`: the first in force with a subject that fits.
-    ///
-    /// Nothing for a request that lacks a source of the key: it is no subject of the rule.
+    /// The override that counts for a request at `now_s`: the first in force with a subject that fits. A source of the key
+    /// that a subject does not name may have any value or none.
     pub fn find(&self, spec: &KeySpec, identity: &Identity<'_>, now_s: u64) -> Option<&Override> {
         if self.is_empty() {
             return None;
         }
-        let mut digests: Vec<ValueDigest> = Vec::with_capacity(spec.sources().len());
-        spec.visit(identity, |_, value| digests.push(Sha256::digest(value).into())).ok()?;
-        let mut named_digests = Vec::with_capacity(digests.len());
+        let mut digests: Vec<Option<ValueDigest>> = Vec::with_capacity(spec.sources().len());
+        spec.visit(identity, |_, value| digests.push(value.map(|value| Sha256::digest(value).into())));
         let first = self.by_named.iter().filter_map(|(named, by_digests)| {
-            named_digests.clear();
-            named_digests.extend(named.iter().filter_map(|source| digests.get(*source)));
-            let places = by_digests.get(&named_digests)?;
-            places.iter().copied().find(|place| self.list.get(*place).is_some_and(|entry| entry.is_active(now_s)))
+            let wanted: Vec<ValueDigest> = named.iter().map(|source| *digests.get(*source)?).collect::<Option<_>>()?;
+            let mut places = by_digests.get(&wanted)?.iter().copied();
+            places.find(|place| self.list.get(*place).is_some_and(|entry| entry.is_active(now_s)))
         });
         self.list.get(first.min()?)
     }
 }
-
-
-

@@ -78,7 +78,8 @@ impl Ruleset {
             return prepared;
         }
         let identity = Identity::of(*request);
-        let mut preparation = Preparation { ruleset: self, request, path: &path, identity, now_s, subjects: Vec::new() };
+        let mut preparation =
+            Preparation { ruleset: self, request, path: &path, identity, now_s, subjects: Vec::new() };
         for policy in policies.into_iter().filter_map(|place| self.policies().get(place)) {
             let exempt = policy.exempts(&preparation.identity);
             for rule in policy.rules().iter().filter(|rule| rule.mode() != Mode::Disabled) {
@@ -108,35 +109,46 @@ impl<'r> Preparation<'r, '_> {
     fn rule(&mut self, policy: &'r Policy, rule: &'r Rule, keys: &mut Vec<BucketKey>) -> RuleUse<'r> {
         let plan = rule.plan(&self.identity);
         let found = rule.overrides.find(&rule.key, &self.identity, self.now_s);
-        let limits = match found.map(|entry| &entry.effect) {
-            Some(Effect::Set(limits)) => limits,
-            _ => &rule.limits,
-        };
-        let standing = match (found, limits.get(plan.limit)) {
-            (Some(entry), _) if entry.effect == Effect::Exempt => Standing::Exempt,
-            (Some(entry), _) if entry.effect == Effect::Block => {
-                let left = entry.not_after.map_or(MAX_BLOCK_WAIT_S, |end| end.saturating_sub(self.now_s));
+        let standing = match found.map(|entry| &entry.effect) {
+            Some(Effect::Exempt) => Standing::Exempt,
+            Some(Effect::Block) => {
+                let end = found.and_then(|entry| entry.not_after);
+                let left = end.map_or(MAX_BLOCK_WAIT_S, |end| end.saturating_sub(self.now_s));
                 Standing::Blocked { wait_s: left.clamp(1, MAX_BLOCK_WAIT_S) }
             }
-            // `limits` has an entry for each plan, so the second case does not occur.
-            (_, Some(limit)) => self.check(policy, rule, limit, keys),
-            (_, None) => Standing::SkippedMissingKey,
+            Some(Effect::Set(limits)) => self.check(policy, rule, limits, plan.limit, keys),
+            None => self.check(policy, rule, &rule.limits, plan.limit, keys),
         };
         RuleUse { policy, rule, standing, unknown_plan: plan.unknown, applied_override: found.map(|entry| &*entry.id) }
     }
 
-    fn check(&mut self, policy: &Policy, rule: &'r Rule, limit: &'r Limit, keys: &mut Vec<BucketKey>) -> Standing<'r> {
-        let key = match rule.everyone {
-            Some(everyone) => everyone,
+    /// `limits`: those of the subject; `plan`: which of them.
+    fn check(
+        &mut self,
+        policy: &Policy,
+        rule: &'r Rule,
+        limits: &'r [Limit],
+        plan: usize,
+        keys: &mut Vec<BucketKey>,
+    ) -> Standing<'r> {
+        let (key, limits) = match rule.everyone {
+            Some(everyone) => (everyone, limits),
             None => match (self.subject(rule), rule.missing) {
-                (Ok(subject), _) => BucketKey::new(subject, policy.tag()),
+                (Ok(subject), _) => (BucketKey::new(subject, policy.tag()), limits),
+                // An override of one subject must not change the counter that others share.
+                (Err(_), Missing::Share(shared)) => (shared, &*rule.limits),
                 (Err(_), Missing::Skip) => return Standing::SkippedMissingKey,
-                (Err(_), Missing::Share(shared)) => shared,
                 (Err(MissingSource(place)), Missing::Deny) => {
-                    return rule.key.sources().get(place).map_or(Standing::SkippedMissingKey, Standing::DeniedMissingKey);
+                    return rule
+                        .key
+                        .sources()
+                        .get(place)
+                        .map_or(Standing::SkippedMissingKey, Standing::DeniedMissingKey);
                 }
             },
         };
+        // There is a limit for each plan, so the default is never taken.
+        let Some(limit) = limits.get(plan) else { return Standing::SkippedMissingKey };
         let place = keys.iter().position(|known| *known == key).unwrap_or_else(|| {
             keys.push(key);
             keys.len() - 1
@@ -195,6 +207,3 @@ impl RuleUse<'_> {
         self.rule.enforces() && matches!(self.standing, Standing::Blocked { .. } | Standing::DeniedMissingKey(_))
     }
 }
-
-
-

@@ -118,7 +118,11 @@ fn detail(named: &RuleUse<'_>, closed: bool, retry_after_s: Option<u64>) -> Stri
     match named.standing {
         _ if closed => format!("Limit \"{name}\" cannot be checked at the moment{retry}."),
         Standing::Check(check) if retry_after_s.is_none() => {
-            format!("The request costs {}, more than the burst of {} that limit \"{name}\" can hold.", check.cost, check.limit.burst())
+            format!(
+                "The request costs {}, more than the burst of {} that limit \"{name}\" can hold.",
+                check.cost,
+                check.limit.burst()
+            )
         }
         Standing::Check(check) => format!("Limit \"{name}\" allows {}{retry}.", check.limit),
         Standing::Blocked { .. } => format!("The subject of limit \"{name}\" is blocked by an override{retry}."),
@@ -131,7 +135,8 @@ fn detail(named: &RuleUse<'_>, closed: bool, retry_after_s: Option<u64>) -> Stri
 
 /// The public rules that refuse, by the names of the header fields.
 fn violated<'a>(prepared: &Prepared<'a>, verdict: &Verdict) -> Vec<&'a str> {
-    let refusing = |outcome: &Outcome| matches!(outcome, Outcome::Rejected | Outcome::Blocked | Outcome::StoreFailureClosed);
+    let refusing =
+        |outcome: &Outcome| matches!(outcome, Outcome::Rejected | Outcome::Blocked | Outcome::StoreFailureClosed);
     let judged = prepared.rules().iter().zip(&verdict.outcomes);
     judged
         .filter(|(rule, outcome)| rule.rule.enforces() && rule.rule.is_public() && refusing(outcome))
@@ -154,4 +159,3 @@ fn is_uuid(text: &str) -> bool {
             _ => byte.is_ascii_hexdigit(),
         })
 }
-

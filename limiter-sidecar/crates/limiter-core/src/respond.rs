@@ -4,6 +4,7 @@
 //! Owns which parts an answer has. What stands in them is `headers` and `problem`; how they travel is the server's matter.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use crate::headers;
 use crate::prepare::{Prepared, RuleUse};
@@ -149,10 +150,12 @@ fn percent_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
-            b'%' | ..b' ' | 0x7f.. => encoded.push_str(&format!("%{byte:02X}")),
+            b'%' | ..b' ' | 0x7f.. => {
+                // Writing to a String cannot fail.
+                let _ = write!(encoded, "%{byte:02X}");
+            }
             _ => encoded.push(char::from(byte)),
         }
     }
     encoded
 }
-

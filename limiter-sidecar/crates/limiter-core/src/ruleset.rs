@@ -15,8 +15,8 @@ pub use canonical::digest_of;
 pub use overriding::{Action, OverrideDoc, SetLimitDoc, SubjectDoc};
 pub use policy::{Dialect, ExemptDoc, ExemptHeaderDoc, MatchDoc, PolicyDoc, ResponseDoc, RouteDoc};
 pub use rule::{
-    Algorithm, CostDoc, KeyDoc, LimitDoc, Mode, OnMissingKey, OnStoreFailure, PlanSourceDoc, PlansDoc, PrefixesDoc, RuleDoc,
-    Visibility,
+    Algorithm, CostDoc, KeyDoc, LimitDoc, Mode, OnMissingKey, OnStoreFailure, PlanSourceDoc, PlansDoc, PrefixesDoc,
+    RuleDoc, Visibility,
 };
 
 /// The document's format that this version reads and the operator writes.
@@ -79,7 +79,8 @@ impl Document {
     /// # Errors
     /// [`RulesetError`] with the path of the member that is wrong.
     pub fn parse(json: &[u8]) -> Result<Self, RulesetError> {
-        let value: serde_json::Value = serde_json::from_slice(json).map_err(|error| RulesetError::Syntax(error.to_string()))?;
+        let value: serde_json::Value =
+            serde_json::from_slice(json).map_err(|error| RulesetError::Syntax(error.to_string()))?;
         match value.get("format") {
             Some(format) if format.as_u64() == Some(FORMAT) => {}
             Some(other) => return Err(RulesetError::Format(other.to_string())),
@@ -94,4 +95,3 @@ impl Document {
         Ok(document)
     }
 }
-

@@ -47,7 +47,7 @@ pub struct KeySpec {
     sources: Box<[Source]>,
 }
 
-/// The position of the first source that a request has no value for.
+/// A request has no value for a source of the key: the position of the first such source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingSource(pub usize);
 
@@ -92,23 +92,16 @@ impl KeySpec {
         &self.sources
     }
 
-    /// Calls `visit` with each source and the request's value for it, in order.
-    ///
-    /// # Errors
-    /// [`MissingSource`] at the first source without a value; sources after it are not visited.
-    pub fn visit<'s>(&'s self, identity: &Identity<'_>, mut visit: impl FnMut(&'s Source, &[u8])) -> Result<(), MissingSource> {
-        for (position, source) in self.sources.iter().enumerate() {
+    /// Calls `visit` with each source and the request's value for it, if it has one, in order.
+    pub fn visit<'s>(&'s self, identity: &Identity<'_>, mut visit: impl FnMut(&'s Source, Option<&[u8]>)) {
+        for source in &self.sources {
             match source {
-                Source::Header(name) => visit(source, identity.header(name).ok_or(MissingSource(position))?),
+                Source::Header(name) => visit(source, identity.header(name)),
                 Source::ClientIp(prefixes) => {
-                    let masked = prefixes.mask(identity.client().ok_or(MissingSource(position))?);
-                    visit(source, masked.as_bytes());
+                    let masked = identity.client().map(|client| prefixes.mask(client));
+                    visit(source, masked.as_ref().map(Masked::as_bytes));
                 }
             }
         }
-        Ok(())
     }
 }
-
-
-

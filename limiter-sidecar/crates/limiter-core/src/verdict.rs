@@ -107,7 +107,9 @@ impl Prepared<'_> {
             .map(|rule| if matches!(rule.standing, Standing::Check(_)) { replies.next() } else { None })
             .collect();
         let judged = self.rules().iter().zip(&checks);
-        if reply.allowed == judged.clone().any(|(rule, check)| rule.rule.enforces() && check.is_some_and(|check| !check.ok)) {
+        if reply.allowed
+            == judged.clone().any(|(rule, check)| rule.rule.enforces() && check.is_some_and(|check| !check.ok))
+        {
             return Err(ReplyError::Contradiction);
         }
         let waits: Vec<_> = judged
@@ -147,7 +149,11 @@ impl Prepared<'_> {
             .position(|rule| closed(rule) && rule.rule.is_public())
             .or_else(|| self.rules().iter().position(closed));
         let outcomes = self.rules().iter().map(|rule| {
-            local_outcome(rule).unwrap_or(if closed(rule) { Outcome::StoreFailureClosed } else { Outcome::StoreFailureOpen })
+            local_outcome(rule).unwrap_or(if closed(rule) {
+                Outcome::StoreFailureClosed
+            } else {
+                Outcome::StoreFailureOpen
+            })
         });
         let decision = if named.is_some() {
             Decision::Closed
@@ -200,4 +206,3 @@ fn longest(rules: &[RuleUse<'_>], waits: &[Option<Wait>]) -> Option<usize> {
     }
     named.map(|(place, _)| place)
 }
-

@@ -87,7 +87,8 @@ impl Builder<'_> {
 /// Checks and reads a route.
 pub(super) fn route(doc: &RouteDoc, path: &str) -> Result<Route, RulesetError> {
     Ok(Route {
-        path: PathPattern::parse(&doc.path).map_err(|message| RulesetError::invalid(format!("{path}.path"), message))?,
+        path: PathPattern::parse(&doc.path)
+            .map_err(|message| RulesetError::invalid(format!("{path}.path"), message))?,
         methods: MethodSet::parse(&doc.methods)
             .map_err(|message| RulesetError::invalid(format!("{path}.methods"), message))?,
     })
@@ -101,7 +102,8 @@ pub(super) fn is_header_name(name: &str) -> bool {
 
 fn hosts(doc: &PolicyDoc, path: &str) -> Result<Vec<HostPattern>, RulesetError> {
     let parse = |(place, host): (usize, &String)| {
-        HostPattern::parse(host).map_err(|message| RulesetError::invalid(format!("{path}.match.hosts[{place}]"), message))
+        HostPattern::parse(host)
+            .map_err(|message| RulesetError::invalid(format!("{path}.match.hosts[{place}]"), message))
     };
     doc.matches.hosts.iter().enumerate().map(parse).collect()
 }
@@ -120,18 +122,26 @@ fn exemption(doc: &ExemptDoc, path: &str) -> Result<Exemption, RulesetError> {
     match doc {
         ExemptDoc::ClientIp(blocks) => {
             let parse = |(place, block): (usize, &String)| {
-                let wrong = |_| RulesetError::invalid(format!("{path}.clientIP[{place}]"), format!("{block:?} is no CIDR block"));
+                let wrong = |_| {
+                    RulesetError::invalid(format!("{path}.clientIP[{place}]"), format!("{block:?} is no CIDR block"))
+                };
                 block.parse::<IpNet>().map_err(wrong)
             };
             Ok(Exemption::Networks(blocks.iter().enumerate().map(parse).collect::<Result<_, _>>()?))
         }
         ExemptDoc::Header(header) => {
             if !is_header_name(&header.name) {
-                return Err(RulesetError::invalid(format!("{path}.header.name"), "must be a header name in lower case"));
+                return Err(RulesetError::invalid(
+                    format!("{path}.header.name"),
+                    "must be a header name in lower case",
+                ));
             }
             let parse = |(place, value): (usize, &String)| {
                 value.strip_prefix("sha256:").and_then(hex::decode_sha256).ok_or_else(|| {
-                    RulesetError::invalid(format!("{path}.header.in[{place}]"), "must be \"sha256:\" and 64 lower-case hex digits")
+                    RulesetError::invalid(
+                        format!("{path}.header.in[{place}]"),
+                        "must be \"sha256:\" and 64 lower-case hex digits",
+                    )
                 })
             };
             let digests = header.values.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
@@ -143,7 +153,9 @@ fn exemption(doc: &ExemptDoc, path: &str) -> Result<Exemption, RulesetError> {
 /// `namespace/name`, as Kubernetes names objects.
 pub(super) fn is_object_id(id: &str) -> bool {
     let is_name = |name: &str| {
-        !name.is_empty() && name.len() <= 253 && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.'))
+        !name.is_empty()
+            && name.len() <= 253
+            && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.'))
     };
     id.split_once('/').is_some_and(|(namespace, name)| is_name(namespace) && is_name(name))
 }

@@ -19,23 +19,21 @@ impl ItemNames {
     pub(super) fn new(policy: &str, rule: &str) -> Option<Self> {
         let short_policy = policy.split_once('/').map_or(policy, |(_namespace, name)| name);
         let item = |text: String| Some(ItemName { serialised: sf_string(&text)?.into(), text: text.into() });
-        Some(Self([
-            item(rule.to_owned())?,
-            item(format!("{short_policy}.{rule}"))?,
-            item(format!("{policy}.{rule}"))?,
-        ]))
+        Some(Self([item(rule.to_owned())?, item(format!("{short_policy}.{rule}"))?, item(format!("{policy}.{rule}"))?]))
     }
 
     /// The shortest of this rule's names that none of `others` has too.
-    pub(crate) fn among<'a>(&self, others: impl Iterator<Item = &'a Self> + Clone) -> &ItemName {
+    pub(crate) fn among<'a>(&self, others: impl Iterator<Item = &'a Self>) -> &ItemName {
         let [short, longer, full] = &self.0;
-        let shared = |level: fn(&Self) -> &ItemName| others.clone().any(|other| level(other) == level(self));
-        if !shared(|names| &names.0[0]) {
-            short
-        } else if !shared(|names| &names.0[1]) {
-            longer
-        } else {
-            full
+        let (mut same_short, mut same_longer) = (false, false);
+        for Self([other_short, other_longer, _]) in others {
+            same_short |= other_short == short;
+            same_longer |= other_longer == longer;
+        }
+        match (same_short, same_longer) {
+            (false, _) => short,
+            (true, false) => longer,
+            (true, true) => full,
         }
     }
 }

@@ -37,7 +37,12 @@ fn check_shape(doc: &OverrideDoc, path: &str) -> Result<(), RulesetError> {
         ("id", "must be \"namespace/name\"")
     } else if doc.rules.is_empty() {
         ("rules", "must name at least one rule")
-    } else if doc.rules.iter().enumerate().any(|(index, name)| doc.rules.iter().take(index).any(|before| before == name)) {
+    } else if doc
+        .rules
+        .iter()
+        .enumerate()
+        .any(|(index, name)| doc.rules.iter().take(index).any(|before| before == name))
+    {
         ("rules", "must name a rule once only")
     } else if doc.subjects.is_empty() {
         ("subjects", "must hold at least one subject")
@@ -70,9 +75,14 @@ fn replaced(limit: &Limit, by: SetLimitDoc, rule: &Rule) -> Result<Limit, (&'sta
         _ => ("limit.burst", message),
     })?;
     match rule.costs.iter().map(|(_, cost)| *cost).max() {
-        Some(cost) if cost > limit.burst() => {
-            Err(("limit.burst", format!("{} is below a cost of rule {:?}, {cost}: such a request could never pass", limit.burst(), rule.name)))
-        }
+        Some(cost) if cost > limit.burst() => Err((
+            "limit.burst",
+            format!(
+                "{} is below a cost of rule {:?}, {cost}: such a request could never pass",
+                limit.burst(),
+                rule.name
+            ),
+        )),
         _ => Ok(limit),
     }
 }

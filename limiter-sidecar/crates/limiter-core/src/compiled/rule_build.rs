@@ -129,7 +129,10 @@ fn costs(doc: &RuleDoc, limits: &[Limit], path: &str) -> Result<Box<[(crate::mat
     let parse = |(place, entry): (usize, &crate::ruleset::CostDoc)| {
         let path = format!("{path}.cost[{place}]");
         if entry.cost > burst {
-            let message = format!("{} is above the smallest burst of the rule, {burst}: such a request could never pass", entry.cost);
+            let message = format!(
+                "{} is above the smallest burst of the rule, {burst}: such a request could never pass",
+                entry.cost
+            );
             return Err(RulesetError::invalid(format!("{path}.cost"), message));
         }
         Ok((route(&entry.matches, &format!("{path}.match"))?, entry.cost))

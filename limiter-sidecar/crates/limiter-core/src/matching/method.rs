@@ -29,7 +29,8 @@ impl MethodSet {
         }
         let (mut bits, mut other) = (0, Vec::new());
         for method in methods {
-            if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'-' | b'_')) {
+            if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'-' | b'_'))
+            {
                 return Err(format!("{method:?} is no method: write it in upper case, as \"GET\""));
             }
             match bit(method) {

@@ -75,7 +75,7 @@ fn decode(bytes: &[u8]) -> Option<(u8, &[u8])> {
 
 /// One segment of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Segment {
+pub(super) enum Segment {
     /// These bytes, normalised.
     Literal(Box<[u8]>),
     /// Any one segment.

@@ -25,7 +25,10 @@ pub fn digest_of(document: &Value) -> Result<String, RulesetError> {
     Ok(format!("sha256:{}", hex::encode(&Sha256::digest(text.as_bytes()))))
 }
 
-fn write_object<'a>(members: impl Iterator<Item = (&'a String, &'a Value)>, out: &mut String) -> Result<(), RulesetError> {
+fn write_object<'a>(
+    members: impl Iterator<Item = (&'a String, &'a Value)>,
+    out: &mut String,
+) -> Result<(), RulesetError> {
     let mut members: Vec<_> = members.collect();
     members.sort_unstable_by_key(|(name, _)| *name);
     out.push('{');

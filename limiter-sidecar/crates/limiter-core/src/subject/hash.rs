@@ -93,8 +93,15 @@ impl HashKey {
     pub fn subject(&self, spec: &KeySpec, identity: &Identity<'_>) -> Result<Subject, MissingSource> {
         let mut hash = self.start(TUPLE);
         feed_sources(&mut hash, spec);
-        spec.visit(identity, |_, value| feed(&mut hash, value))?;
-        Ok(finish(hash))
+        let (mut position, mut missing) = (0, None);
+        spec.visit(identity, |_, value| {
+            match value {
+                Some(value) => feed(&mut hash, value),
+                None => missing = missing.or(Some(MissingSource(position))),
+            }
+            position += 1;
+        });
+        missing.map_or_else(|| Ok(finish(hash)), Err)
     }
 
     fn start(&self, kind: u8) -> Hmac<Sha256> {

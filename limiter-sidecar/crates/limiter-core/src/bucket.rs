@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The token bucket, in memory: the same arithmetic and the same bytes as the decision script.
+//!
+//! Owns the semantics of one call: all enforcing rules pass and all are charged, or nothing changes. Numbers are doubles
+//! as in Lua; every input is an integer below 2^53, and the steps are in an order that keeps it so.
+
+mod record;
+
+use std::collections::BTreeMap;
+
+use crate::reply::{CheckReply, Reply, Wait};
+use crate::subject::RuleId;
+
+use record::{Record, Records};
+
+/// One rule of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// Which bucket string, as the caller numbers them.
+    pub key: usize,
+    /// Which record in it.
+    pub id: RuleId,
+    /// p: what a token weighs, above 0.
+    pub weight: u64,
+    /// L: what drains per µs, above 0.
+    pub drain_per_us: u64,
+    /// burst × p, below 2^53.
+    pub capacity: u64,
+    /// cost × p; 0 asks without taking.
+    pub increment: u64,
+    /// Whether it can refuse; a shadow rule is charged only if it passes itself.
+    pub enforcing: bool,
+}
+
+/// One stored bucket string.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stored {
+    /// The records, as the store holds them.
+    pub value: Vec<u8>,
+    /// ms from the write until the store may forget it, at least 1.
+    pub ttl_ms: u64,
+}
+
+/// Bucket strings by key: what a store would hold, without expiry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Buckets {
+    strings: BTreeMap<usize, Stored>,
+}
+
+/// A rule's state during one call.
+struct Judged<'c> {
+    charge: &'c Charge,
+    debt: f64,
+    /// By how much the debt would exceed the capacity; passes when not above 0.
+    excess: f64,
+}
+
+impl Buckets {
+    /// The string of a key, if it was ever written.
+    pub fn stored(&self, key: usize) -> Option<&Stored> {
+        self.strings.get(&key)
+    }
+
+    /// Decides one request at `now_us` (µs since the epoch) and charges it if every enforcing rule passes.
+    pub fn decide(&mut self, now_us: u64, charges: &[Charge]) -> Reply {
+        let now = exact(now_us);
+        let mut read: BTreeMap<usize, Records> = BTreeMap::new();
+        for charge in charges {
+            read.entry(charge.key).or_insert_with(|| Records::unpack(self.strings.get(&charge.key)));
+        }
+        let mut judged: Vec<Judged<'_>> = charges
+            .iter()
+            .map(|charge| judge(charge, read.get(&charge.key).and_then(|records| records.find(charge.id)), now))
+            .collect();
+        let allowed = judged.iter().all(|rule| rule.passes() || !rule.charge.enforcing);
+        if allowed {
+            for rule in judged.iter_mut().filter(|rule| rule.passes() && rule.charge.increment > 0) {
+                rule.debt += exact(rule.charge.increment);
+                if let Some(records) = read.get_mut(&rule.charge.key) {
+                    records.put(rule.record(now));
+                }
+            }
+            for (key, records) in read.into_iter().filter(|(_, records)| records.changed()) {
+                self.strings.insert(key, records.pack(now));
+            }
+        }
+        Reply { allowed, checks: judged.iter().map(Judged::reply).collect() }
+    }
+}
+
+impl Judged<'_> {
+    fn passes(&self) -> bool {
+        self.excess <= 0.0
+    }
+
+    fn record(&self, now: f64) -> Record {
+        Record {
+            id: self.charge.id,
+            at: now,
+            debt: self.debt,
+            weight: exact(self.charge.weight),
+            drain_per_us: exact(self.charge.drain_per_us),
+        }
+    }
+
+    fn reply(&self) -> CheckReply {
+        let (capacity, drain_per_us) = (exact(self.charge.capacity), exact(self.charge.drain_per_us));
+        let wait = if self.passes() {
+            Wait::Us(0)
+        } else if self.charge.increment > self.charge.capacity {
+            Wait::Never
+        } else {
+            Wait::Us(whole((self.excess / drain_per_us).ceil()))
+        };
+        CheckReply {
+            ok: self.passes(),
+            remaining: whole(((capacity - self.debt) / exact(self.charge.weight)).floor()),
+            wait,
+            reset_us: whole((self.debt / drain_per_us).ceil()),
+        }
+    }
+}
+
+/// What the rule's subject owes at `now`, and whether the increment fits on top.
+fn judge<'c>(charge: &'c Charge, record: Option<&Record>, now: f64) -> Judged<'c> {
+    let (weight, capacity) = (exact(charge.weight), exact(charge.capacity));
+    let debt = record.map_or(0.0, |record| {
+        let drained = record.drained_at(now);
+        // Bit for bit: a limit that was written and not changed must not be converted.
+        if record.weight.to_bits() == weight.to_bits()
+            && record.drain_per_us.to_bits() == exact(charge.drain_per_us).to_bits()
+        {
+            drained
+        } else {
+            convert(drained, record.weight, weight)
+        }
+    });
+    // A lowered limit binds at once.
+    let debt = debt.min(capacity);
+    // In this order no step leaves the exact integers; debt + increment might.
+    Judged { charge, debt, excess: exact(charge.increment) - (capacity - debt) }
+}
+
+/// A debt in other units: whole tokens used stay used, a started one is rounded against the client.
+fn convert(debt: f64, old_weight: f64, new_weight: f64) -> f64 {
+    let used = (debt / old_weight).floor();
+    used * new_weight + ((debt - used * old_weight) * new_weight / old_weight).ceil()
+}
+
+/// Integers of this module are below 2^53, where doubles hold every one. What saturates above is above every capacity.
+#[expect(clippy::cast_precision_loss, reason = "exact below 2^53, see above")]
+fn exact(number: u64) -> f64 {
+    number as f64
+}
+
+/// Back from a double that holds a whole number from 0 to 2^53.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and in range; the cast saturates")]
+fn whole(number: f64) -> u64 {
+    number as u64
+}
