@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The status document: what the operator polls to know which rules run here, and what they did.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::evidence::Counts;
+use crate::rules::{Refusal, Source, WatchHealth};
+use crate::shared::Shared;
+use crate::store::StoreHealth;
+
+/// The document's format. A reader that does not know it must say so instead of guessing.
+const FORMAT: u32 = 1;
+
+/// Format 1 of the status document.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StatusDocument<'a> {
+    format: u32,
+    instance: &'a str,
+    version: &'a str,
+    gateway: &'a str,
+    started_at_ms: u64,
+    ready: bool,
+    rulesets: BTreeMap<&'a str, RulesetStatus>,
+    watch: WatchHealth,
+    store: StoreHealth,
+    rules: Vec<RuleStatus>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RulesetStatus {
+    /// 0 while every document so far was refused.
+    revision: u64,
+    digest: String,
+    source: Option<Source>,
+    applied_at_ms: u64,
+    policies: usize,
+    overrides: usize,
+    rejected: Option<Refusal>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RuleStatus {
+    policy: String,
+    rule: String,
+    generation: u64,
+    mode: &'static str,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+/// The state of this limiter at this moment.
+pub(crate) fn document(shared: &Shared) -> StatusDocument<'_> {
+    StatusDocument {
+        format: FORMAT,
+        instance: &shared.instance,
+        version: &shared.version,
+        gateway: shared.book.gateway(),
+        started_at_ms: shared.started_at_ms,
+        ready: shared.is_ready(),
+        rulesets: rulesets(shared),
+        watch: shared.watch.get(),
+        store: shared.store.health(),
+        rules: rules(shared),
+    }
+}
+
+fn rulesets(shared: &Shared) -> BTreeMap<&str, RulesetStatus> {
+    let rejected = shared.book.refusal();
+    let status = match shared.book.live().as_ref() {
+        Some(live) => RulesetStatus {
+            revision: live.ruleset.revision(),
+            digest: live.ruleset.digest().to_owned(),
+            source: Some(live.source),
+            applied_at_ms: live.applied_at_ms,
+            policies: live.ruleset.policies().len(),
+            overrides: live.ruleset.override_count(),
+            rejected,
+        },
+        None if rejected.is_some() => RulesetStatus {
+            revision: 0,
+            digest: String::new(),
+            source: None,
+            applied_at_ms: 0,
+            policies: 0,
+            overrides: 0,
+            rejected,
+        },
+        None => return BTreeMap::new(),
+    };
+    BTreeMap::from([(shared.book.name(), status)])
+}
+
+fn rules(shared: &Shared) -> Vec<RuleStatus> {
+    let live = shared.book.live();
+    let Some(live) = live.as_ref() else { return Vec::new() };
+    live.rules
+        .iter()
+        .map(|rule| RuleStatus {
+            policy: rule.policy.clone(),
+            rule: rule.name.clone(),
+            generation: rule.generation,
+            mode: rule.mode.as_str(),
+            counts: rule.evidence.counts(),
+        })
+        .collect()
+}

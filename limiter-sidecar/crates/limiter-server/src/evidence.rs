@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What each rule did, counted: the evidence that a policy's owner and the rollout judge by.
+//!
+//! Counts belong to a rule as it is written: an edited rule starts at zero, an untouched one keeps its counts when the
+//! ruleset around it changes. The metrics beside them only ever rise, as Prometheus wants it.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use limiter_core::Outcome;
+use prometheus_client::metrics::counter::Counter;
+use serde::Serialize;
+
+use crate::metrics::{Metrics, OutcomeLabel};
+
+/// One rule's counts and its series.
+pub(crate) struct RuleEvidence {
+    since_ms: u64,
+    requests: AtomicU64,
+    rejected: AtomicU64,
+    would_reject: AtomicU64,
+    store_failures: AtomicU64,
+    missing_key: AtomicU64,
+    unknown_plan: AtomicU64,
+    /// Made when first needed: most rules never see most outcomes.
+    series: [OnceLock<Counter>; OutcomeLabel::ALL.len()],
+}
+
+/// The counts as the status document shows them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Counts {
+    since_ms: u64,
+    requests: u64,
+    rejected: u64,
+    would_reject: u64,
+    store_failures: u64,
+    missing_key: u64,
+    unknown_plan: u64,
+}
+
+/// Who a count is for, and where its series live.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) metrics: &'a Metrics,
+    pub(crate) policy: &'a str,
+    pub(crate) rule: &'a str,
+}
+
+impl RuleEvidence {
+    /// All zero, from `since_ms` (epoch) on.
+    pub(crate) fn new(since_ms: u64) -> Self {
+        Self {
+            since_ms,
+            requests: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+            would_reject: AtomicU64::new(0),
+            store_failures: AtomicU64::new(0),
+            missing_key: AtomicU64::new(0),
+            unknown_plan: AtomicU64::new(0),
+            series: Default::default(),
+        }
+    }
+
+    /// Counts one request that the rule applied to.
+    pub(crate) fn count(&self, outcome: Outcome, subject: Subject<'_>) {
+        bump(&self.requests);
+        match outcome {
+            Outcome::Rejected => bump(&self.rejected),
+            Outcome::WouldReject => bump(&self.would_reject),
+            Outcome::StoreFailureOpen | Outcome::StoreFailureClosed => bump(&self.store_failures),
+            Outcome::SkippedMissingKey => bump(&self.missing_key),
+            Outcome::Allowed | Outcome::Exempt | Outcome::Blocked | Outcome::NotEvaluated => {}
+        }
+        if let Some(label) = OutcomeLabel::of(outcome) {
+            self.series(label, subject).inc();
+        }
+    }
+
+    /// Counts that a request named a plan that the rule does not list.
+    pub(crate) fn count_unknown_plan(&self, subject: Subject<'_>) {
+        bump(&self.unknown_plan);
+        self.series(OutcomeLabel::UnknownPlan, subject).inc();
+    }
+
+    /// The counts at this moment.
+    pub(crate) fn counts(&self) -> Counts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            since_ms: self.since_ms,
+            requests: read(&self.requests),
+            rejected: read(&self.rejected),
+            would_reject: read(&self.would_reject),
+            store_failures: read(&self.store_failures),
+            missing_key: read(&self.missing_key),
+            unknown_plan: read(&self.unknown_plan),
+        }
+    }
+
+    fn series(&self, label: OutcomeLabel, subject: Subject<'_>) -> &Counter {
+        self.series[label as usize].get_or_init(|| subject.metrics.rule_outcome(subject.policy, subject.rule, label))
+    }
+}
+
+fn bump(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_are_counted_and_shown_as_series() {
+        let metrics = Metrics::new();
+        let subject = Subject { metrics: &metrics, policy: "team/p", rule: "burst" };
+        let evidence = RuleEvidence::new(7);
+        evidence.count(Outcome::Allowed, subject);
+        evidence.count(Outcome::Rejected, subject);
+        evidence.count(Outcome::StoreFailureOpen, subject);
+        evidence.count_unknown_plan(subject);
+        let counts = evidence.counts();
+        assert_eq!((counts.requests, counts.rejected, counts.store_failures, counts.unknown_plan), (3, 1, 1, 1));
+        assert_eq!(counts.since_ms, 7);
+        let text = metrics.encode(false);
+        assert!(text.contains("outcome=\"rejected\"} 1"), "{text}");
+    }
+
+    #[test]
+    fn every_label_has_its_own_series() {
+        for (index, label) in OutcomeLabel::ALL.into_iter().enumerate() {
+            assert_eq!(label as usize, index);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every metric of the sidecar, in one table. Label values come from closed sets and from names of policies and rules;
+//! nothing that a client wrote can become one.
+
+use std::fmt::Write as _;
+use std::sync::atomic::AtomicU64;
+
+use limiter_core::{Decision, Outcome};
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use crate::store::StoreFailure;
+
+/// Bounds in seconds. Dense around 1 ms, where a healthy store answers, and at 5 ms, the deadline.
+const LATENCY_BOUNDS_S: [f64; 12] =
+    [0.000_1, 0.000_2, 0.000_3, 0.000_5, 0.000_75, 0.001, 0.001_5, 0.002, 0.003, 0.005, 0.007_5, 0.025];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DecisionLabels {
+    decision: DecisionLabel,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RuleLabels {
+    policy: String,
+    rule: String,
+    outcome: OutcomeLabel,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FailureLabels {
+    reason: StoreFailure,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct DecisionLabel(Decision);
+
+impl EncodeLabelValue for DecisionLabel {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
+        encoder.write_str(match self.0 {
+            Decision::Allowed => "allowed",
+            Decision::Refused => "refused",
+            Decision::Open => "open",
+            Decision::Closed => "closed",
+            Decision::Unmatched => "unmatched",
+            Decision::Exempt => "exempt",
+        })
+    }
+}
+
+/// What was counted for a rule on a request. `UnknownPlan` comes beside the request's own outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum OutcomeLabel {
+    Allowed,
+    Rejected,
+    WouldReject,
+    SkippedMissingKey,
+    UnknownPlan,
+    StoreFailureOpen,
+    StoreFailureClosed,
+    Exempt,
+    Blocked,
+}
+
+impl OutcomeLabel {
+    /// Every value, in the order of their discriminants.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Allowed,
+        Self::Rejected,
+        Self::WouldReject,
+        Self::SkippedMissingKey,
+        Self::UnknownPlan,
+        Self::StoreFailureOpen,
+        Self::StoreFailureClosed,
+        Self::Exempt,
+        Self::Blocked,
+    ];
+
+    /// The label for a rule's outcome; none for a rule that was not asked.
+    pub(crate) fn of(outcome: Outcome) -> Option<Self> {
+        match outcome {
+            Outcome::Allowed => Some(Self::Allowed),
+            Outcome::Rejected => Some(Self::Rejected),
+            Outcome::WouldReject => Some(Self::WouldReject),
+            Outcome::SkippedMissingKey => Some(Self::SkippedMissingKey),
+            Outcome::Exempt => Some(Self::Exempt),
+            Outcome::Blocked => Some(Self::Blocked),
+            Outcome::StoreFailureOpen => Some(Self::StoreFailureOpen),
+            Outcome::StoreFailureClosed => Some(Self::StoreFailureClosed),
+            Outcome::NotEvaluated => None,
+        }
+    }
+}
+
+impl EncodeLabelValue for OutcomeLabel {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
+        encoder.write_str(match self {
+            Self::Allowed => "allowed",
+            Self::Rejected => "rejected",
+            Self::WouldReject => "would_reject",
+            Self::SkippedMissingKey => "skipped_missing_key",
+            Self::UnknownPlan => "unknown_plan",
+            Self::StoreFailureOpen => "store_failure_open",
+            Self::StoreFailureClosed => "store_failure_closed",
+            Self::Exempt => "exempt",
+            Self::Blocked => "blocked",
+        })
+    }
+}
+
+/// The sidecar's metrics.
+pub(crate) struct Metrics {
+    registry: Registry,
+    requests: Family<DecisionLabels, Counter>,
+    rule_decisions: Family<RuleLabels, Counter>,
+    store_failures: Family<FailureLabels, Counter>,
+    store_up: Gauge,
+    /// Seconds that the store took for a decision, from sending to answer.
+    pub(crate) store_latency: Histogram,
+    /// Seconds from the decoded request to the answer.
+    pub(crate) decision: Histogram,
+    pub(crate) ruleset_revision: Gauge<u64, AtomicU64>,
+    pub(crate) ruleset_applied: Counter,
+    pub(crate) ruleset_rejected: Counter,
+    pub(crate) watch_connected: Gauge,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let mut metrics = Self {
+            registry: Registry::default(),
+            requests: Family::default(),
+            rule_decisions: Family::default(),
+            store_failures: Family::default(),
+            store_up: Gauge::default(),
+            store_latency: Histogram::new(LATENCY_BOUNDS_S),
+            decision: Histogram::new(LATENCY_BOUNDS_S),
+            ruleset_revision: Gauge::default(),
+            ruleset_applied: Counter::default(),
+            ruleset_rejected: Counter::default(),
+            watch_connected: Gauge::default(),
+        };
+        metrics.register();
+        metrics
+    }
+
+    /// The table: name, help, metric. Counters get their `_total` from the encoder.
+    fn register(&mut self) {
+        let table = &mut self.registry;
+        table.register("weir_requests", "Requests by what happened to them", self.requests.clone());
+        table.register("weir_rule_decisions", "Outcomes of each rule", self.rule_decisions.clone());
+        table.register("weir_store_latency_seconds", "Time of one decision in the store", self.store_latency.clone());
+        table.register("weir_store_failures", "Decisions that the store did not give", self.store_failures.clone());
+        table.register("weir_store_up", "Whether the store decides", self.store_up.clone());
+        table.register("weir_ruleset_revision", "Revision of the rules in force", self.ruleset_revision.clone());
+        table.register("weir_ruleset_applied", "Rulesets that came into force", self.ruleset_applied.clone());
+        table.register("weir_ruleset_rejected", "Rulesets that were refused", self.ruleset_rejected.clone());
+        table.register("weir_watch_connected", "Whether the watch on the rules stands", self.watch_connected.clone());
+        table.register("weir_decision_seconds", "Time from decoded request to answer", self.decision.clone());
+    }
+
+    /// Counts a request.
+    pub(crate) fn count_request(&self, decision: Decision) {
+        self.requests.get_or_create(&DecisionLabels { decision: DecisionLabel(decision) }).inc();
+    }
+
+    /// Counts a decision that the store did not give.
+    pub(crate) fn count_store_failure(&self, reason: StoreFailure) {
+        self.store_failures.get_or_create(&FailureLabels { reason }).inc();
+    }
+
+    /// The counter of one outcome of one rule, to be kept by whoever counts.
+    pub(crate) fn rule_outcome(&self, policy: &str, rule: &str, outcome: OutcomeLabel) -> Counter {
+        self.rule_decisions.get_or_create_owned(&rule_labels(policy, rule, outcome))
+    }
+
+    /// Ends the series of a rule that no longer exists, so that their number follows the rules.
+    pub(crate) fn forget_rule(&self, policy: &str, rule: &str) {
+        for outcome in OutcomeLabel::ALL {
+            self.rule_decisions.remove(&rule_labels(policy, rule, outcome));
+        }
+    }
+
+    /// All metrics as `OpenMetrics` text.
+    pub(crate) fn encode(&self, store_up: bool) -> String {
+        self.store_up.set(i64::from(store_up));
+        let mut body = String::new();
+        if text::encode(&mut body, &self.registry).is_err() {
+            // Writing to a String cannot fail; a truncated exposition would be refused by the scraper anyway.
+            body.clear();
+        }
+        body
+    }
+}
+
+fn rule_labels(policy: &str, rule: &str, outcome: OutcomeLabel) -> RuleLabels {
+    RuleLabels { policy: policy.to_owned(), rule: rule.to_owned(), outcome }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_has_counters_with_their_labels_and_ends_as_open_metrics_asks() {
+        let metrics = Metrics::new();
+        metrics.count_request(Decision::Refused);
+        metrics.count_store_failure(StoreFailure::Oom);
+        metrics.rule_outcome("team/p", "burst", OutcomeLabel::WouldReject).inc();
+        let text = metrics.encode(true);
+        for line in [
+            "weir_requests_total{decision=\"refused\"} 1",
+            "weir_store_failures_total{reason=\"oom\"} 1",
+            "weir_rule_decisions_total{policy=\"team/p\",rule=\"burst\",outcome=\"would_reject\"} 1",
+            "weir_store_up 1",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+        assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn a_forgotten_rule_has_no_series() {
+        let metrics = Metrics::new();
+        metrics.rule_outcome("team/p", "burst", OutcomeLabel::Allowed).inc();
+        metrics.forget_rule("team/p", "burst");
+        assert!(!metrics.encode(false).contains("burst"));
+    }
+}

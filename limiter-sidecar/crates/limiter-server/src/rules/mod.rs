@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which rules are in force: one book, several sources that offer it documents.
+//!
+//! The higher revision wins, wherever it came from. Nothing takes rules away: not a bad document, not a missing one.
+
+mod book;
+mod mount;
+mod state_dir;
+mod unpack;
+mod watch;
+
+pub(crate) use self::book::{Live, Offer, Refusal, RuleBook, Source};
+pub(crate) use self::mount::run as follow_mount;
+pub(crate) use self::state_dir::StateDir;
+pub(crate) use self::watch::{WatchHealth, WatchReport, run as follow_watch};

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rules from a mounted `ConfigMap`: looked at four times a second, because the kubelet's way of updating a volume
+//! (a new directory, then the symlink `..data` renamed onto it) escapes file watchers that look at a file.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::book::{RuleBook, Source};
+
+/// How often the directory is looked at: three file system calls.
+const POLL: Duration = Duration::from_millis(250);
+
+/// The keys of the `ConfigMap` that hold the document, in order of preference.
+pub(crate) const DOCUMENT: &str = "ruleset.json";
+pub(crate) const DOCUMENT_GZ: &str = "ruleset.json.gz";
+
+/// Follows `directory` until the runtime ends.
+pub(crate) async fn run(directory: PathBuf, book: Arc<RuleBook>) {
+    let mut mount = Mount { directory, seen: None };
+    loop {
+        mount.look(&book);
+        sleep(POLL).await;
+    }
+}
+
+/// What tells one content of a file from another without reading it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Fingerprint {
+    /// Where `..data` leads; none in a plain directory.
+    data: Option<PathBuf>,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+struct Mount {
+    directory: PathBuf,
+    /// The fingerprint of what was last taken.
+    seen: Option<Fingerprint>,
+}
+
+impl Mount {
+    /// Offers the book what is there now, if that is something new.
+    fn look(&mut self, book: &RuleBook) {
+        if let Some((fingerprint, document)) = self.read_new() {
+            self.seen = Some(fingerprint);
+            // A refusal is remembered by the book. The file is offered again as soon as it changes.
+            let _refused = book.offer(&document, Source::Mount);
+        }
+    }
+
+    /// The document, when it is another one than was seen and did not change while it was read.
+    fn read_new(&self) -> Option<(Fingerprint, Vec<u8>)> {
+        let (file, before) = self.locate().ok()?;
+        if self.seen.as_ref() == Some(&before) {
+            return None;
+        }
+        let document = fs::read(&file).ok()?;
+        let (_, after) = self.locate().ok()?;
+        (before == after && document.len() as u64 == after.size).then_some((after, document))
+    }
+
+    /// The file to read, inside the directory that `..data` leads to now, so that what is looked at and what is read
+    /// belong to one update.
+    fn locate(&self) -> io::Result<(PathBuf, Fingerprint)> {
+        let data = fs::read_link(self.directory.join("..data")).ok();
+        let directory = data.as_ref().map_or_else(|| self.directory.clone(), |data| self.directory.join(data));
+        let (file, metadata) = first_existing(&directory, [DOCUMENT.as_ref(), DOCUMENT_GZ.as_ref()])?;
+        let fingerprint = Fingerprint {
+            data,
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        };
+        Ok((file, fingerprint))
+    }
+}
+
+fn first_existing(directory: &Path, names: [&OsStr; 2]) -> io::Result<(PathBuf, fs::Metadata)> {
+    let mut missing = io::Error::from(io::ErrorKind::NotFound);
+    for name in names {
+        let file = directory.join(name);
+        match fs::metadata(&file) {
+            Ok(metadata) => return Ok((file, metadata)),
+            Err(error) => missing = error,
+        }
+    }
+    Err(missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn scratch(name: &str) -> PathBuf {
+        let directory = std::env::temp_dir().join(format!("weir-mount-{name}-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        directory
+    }
+
+    /// What the kubelet does on an update.
+    fn swap(directory: &Path, stamp: &str, document: &str) {
+        let fresh = directory.join(stamp);
+        fs::create_dir(&fresh).unwrap();
+        fs::write(fresh.join(DOCUMENT), document).unwrap();
+        symlink(stamp, directory.join("..data_tmp")).unwrap();
+        fs::rename(directory.join("..data_tmp"), directory.join("..data")).unwrap();
+    }
+
+    fn take(mount: &mut Mount) -> Option<String> {
+        let (fingerprint, document) = mount.read_new()?;
+        mount.seen = Some(fingerprint);
+        Some(String::from_utf8(document).unwrap())
+    }
+
+    #[test]
+    fn every_swap_is_seen_once() {
+        let directory = scratch("swap");
+        let mut mount = Mount { directory: directory.clone(), seen: None };
+        assert_eq!(take(&mut mount), None, "an empty directory has no document");
+        for number in 0..20 {
+            swap(&directory, &format!("..{number}"), &format!("document {number}"));
+            assert_eq!(take(&mut mount), Some(format!("document {number}")));
+            assert_eq!(take(&mut mount), None);
+        }
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn a_plain_file_that_is_rewritten_is_seen() {
+        let directory = scratch("plain");
+        let mut mount = Mount { directory: directory.clone(), seen: None };
+        fs::write(directory.join(DOCUMENT), "half").unwrap();
+        assert_eq!(take(&mut mount).as_deref(), Some("half"));
+        fs::write(directory.join(DOCUMENT), "half and half").unwrap();
+        assert_eq!(take(&mut mount).as_deref(), Some("half and half"));
+        fs::remove_dir_all(directory).unwrap();
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rules from the API server: one `ConfigMap`, listed and watched by its name, which is all that the limiter's
+//! service account may do.
+//!
+//! An API server that is away, or a `ConfigMap` that is deleted, takes no rule away.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt, pin_mut};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::{WatchStreamExt, watcher as watch};
+use kube::{Api, Client};
+use serde::Serialize;
+use tokio::time::sleep;
+
+use super::book::{RuleBook, Source};
+use super::mount::{DOCUMENT, DOCUMENT_GZ};
+use crate::options::ConfigMapName;
+use crate::pause::jittered;
+
+/// The server ends each watch after this time and the next one starts where it ended; a connection that died without a
+/// word is noticed 5 s later.
+const WATCH_S: u32 = 30;
+/// First and longest pause after a failure. An edit must be live within seconds of the API server's return.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// The pauses between attempts, doubling.
+struct Pauses(Duration);
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let pause = self.0;
+        self.0 = (pause * 2).min(LONGEST_PAUSE);
+        Some(jittered(pause))
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.0 = FIRST_PAUSE;
+    }
+}
+
+/// Whether the watch stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) enum WatchState {
+    Connected,
+    Disconnected,
+    /// There is nothing to watch.
+    Off,
+}
+
+/// The watch's part of the status document.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct WatchHealth {
+    pub(crate) state: WatchState,
+    /// What is wrong; empty otherwise.
+    pub(crate) error: String,
+}
+
+/// Shared between the watch, which writes it, and the status page.
+pub(crate) struct WatchReport(Mutex<WatchHealth>);
+
+impl WatchReport {
+    /// For a watch that has not begun, or never will.
+    pub(crate) fn new(wanted: bool) -> Self {
+        let state = if wanted { WatchState::Disconnected } else { WatchState::Off };
+        Self(Mutex::new(WatchHealth { state, error: String::new() }))
+    }
+
+    pub(crate) fn get(&self) -> WatchHealth {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, state: WatchState, error: String) {
+        let mut health = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if health.state != state || health.error != error {
+            match state {
+                WatchState::Disconnected => tracing::warn!(error, "the watch on the rules is interrupted"),
+                _ => tracing::info!(note = error, "the watch on the rules stands"),
+            }
+            *health = WatchHealth { state, error };
+        }
+    }
+}
+
+/// Follows the `ConfigMap` until the runtime ends.
+pub(crate) async fn run(name: ConfigMapName, book: Arc<RuleBook>, report: Arc<WatchReport>) {
+    loop {
+        match Client::try_default().await {
+            Ok(client) => follow(events(client, &name), &name, &book, &report).await,
+            Err(error) => report.set(WatchState::Disconnected, error.to_string()),
+        }
+        sleep(jittered(LONGEST_PAUSE)).await;
+    }
+}
+
+fn events(client: Client, name: &ConfigMapName) -> impl Stream<Item = watcher::Result<Event<ConfigMap>>> + use<> {
+    let api: Api<ConfigMap> = Api::namespaced(client, &name.namespace);
+    let only = watcher::Config::default().fields(&format!("metadata.name={}", name.name)).timeout(WATCH_S);
+    watch(api, only).backoff(Pauses(FIRST_PAUSE))
+}
+
+async fn follow(
+    events: impl Stream<Item = watcher::Result<Event<ConfigMap>>>,
+    name: &ConfigMapName,
+    book: &RuleBook,
+    report: &WatchReport,
+) {
+    pin_mut!(events);
+    let gone = || format!("ConfigMap {}/{} does not exist; the last good rules stay", name.namespace, name.name);
+    let mut listed = false;
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Init) => listed = false,
+            Ok(Event::Apply(configmap) | Event::InitApply(configmap)) => {
+                listed = true;
+                report.set(WatchState::Connected, take(&configmap, book));
+            }
+            Ok(Event::InitDone) if listed => {}
+            Ok(Event::InitDone | Event::Delete(_)) => report.set(WatchState::Connected, gone()),
+            Err(error) => report.set(WatchState::Disconnected, error.to_string()),
+        }
+    }
+}
+
+/// Offers the document to the book; the answer is what is wrong with the `ConfigMap` itself.
+fn take(configmap: &ConfigMap, book: &RuleBook) -> String {
+    let plain = configmap.data.as_ref().and_then(|data| data.get(DOCUMENT)).map(String::as_bytes);
+    let packed = || configmap.binary_data.as_ref().and_then(|data| data.get(DOCUMENT_GZ)).map(|data| &data.0[..]);
+    match plain.or_else(packed) {
+        Some(document) => {
+            // A refusal is remembered by the book.
+            let _refused = book.offer(document, Source::Watch);
+            String::new()
+        }
+        None => format!("the ConfigMap has neither {DOCUMENT} nor {DOCUMENT_GZ}; the last good rules stay"),
+    }
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A server's life: bind, start, drain, end. Two threads with an event loop each, so that no watch, scrape or document
+//! ever stands in a request's way.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use crate::admin;
+use crate::authz::{self, Bound, Decider};
+use crate::clock::now_ms;
+use crate::metrics::Metrics;
+use crate::options::{ConfigError, ConfigMapName, Options};
+use crate::rules::{self, Offer, RuleBook, Source, StateDir, WatchReport};
+use crate::shared::Shared;
+use crate::store::Store;
+
+/// How often replaced rulesets are freed.
+const TIDY_EVERY: Duration = Duration::from_secs(2);
+
+/// A document that was not put into force; the message names the path of what is wrong.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct RulesetRefused(String);
+
+/// What a server says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stats {
+    /// It has rules and is not draining.
+    pub ready: bool,
+    /// Both of its threads run.
+    pub alive: bool,
+    /// The store decides, as far as is known.
+    pub store_up: bool,
+    /// Revision of the rules in force; 0 without rules.
+    pub revision: u64,
+}
+
+/// One limiter.
+pub struct Server {
+    shared: Arc<Shared>,
+    options: Options,
+    sockets: Option<Sockets>,
+    threads: Vec<JoinHandle<()>>,
+    drain: watch::Sender<Option<Duration>>,
+    end: watch::Sender<bool>,
+}
+
+/// Bound, and not yet served.
+struct Sockets {
+    envoy: Bound,
+    admin: std::net::TcpListener,
+}
+
+impl Server {
+    /// Binds both addresses and reads the last good rules. Nothing runs yet.
+    ///
+    /// # Errors
+    /// [`ConfigError`] that names the setting.
+    pub fn new(options: Options) -> Result<Self, ConfigError> {
+        // Two libraries bring TLS. Whichever connects first must find the one provider; set twice is no error.
+        let _set_already = rustls::crypto::ring::default_provider().install_default();
+        let sockets = Sockets { envoy: authz::bind(&options.listen)?, admin: authz::bind_tcp("admin", options.admin)? };
+        let shared = Arc::new(share(&options)?);
+        shared.book.restore();
+        let (drain, end) = (watch::Sender::new(None), watch::Sender::new(false));
+        Ok(Self { shared, options, sockets: Some(sockets), threads: Vec::new(), drain, end })
+    }
+
+    /// Starts both threads. A second call does nothing.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the system refuses a thread or a socket.
+    pub fn start(&mut self) -> Result<(), ConfigError> {
+        let Some(Sockets { envoy, admin }) = self.sockets.take() else { return Ok(()) };
+        let Options { store_deadline, mode_header, .. } = self.options;
+        let decider = Arc::new(Decider::new(Arc::clone(&self.shared), store_deadline, mode_header));
+        let (shared, drain) = (Arc::clone(&self.shared), self.drain.subscribe());
+        let data = run("weir-data", async move {
+            tokio::spawn(Arc::clone(&shared.store).supervise());
+            tokio::spawn(Arc::clone(&shared).beat());
+            authz::serve(envoy, decider, drain).await
+        });
+        let sources = Sources {
+            configmap: self.options.rules_configmap.clone(),
+            directory: self.options.rules_dir.clone(),
+        };
+        let (shared, end) = (Arc::clone(&self.shared), self.end.subscribe());
+        let control = run("weir-control", async move { control(admin, shared, sources, end).await });
+        let threads = data.and_then(|data| Ok(vec![data, control?]));
+        self.threads = threads.map_err(|error| ConfigError::new("serve", format!("cannot start a thread: {error}")))?;
+        tracing::info!(gateway = self.options.gateway, instance = self.options.instance, "serving");
+        Ok(())
+    }
+
+    /// Puts a document into force, as if it had come from a watch. Repeating the one that runs is no error.
+    ///
+    /// # Errors
+    /// [`RulesetRefused`] when it is bad, or older than what runs.
+    pub fn apply(&self, document: &[u8]) -> Result<(), RulesetRefused> {
+        match self.shared.book.offer(document, Source::Push) {
+            Ok(Offer::Applied) => Ok(()),
+            Ok(Offer::NotNewer { offered, running }) if offered == running => Ok(()),
+            Ok(Offer::NotNewer { offered, running }) => {
+                Err(RulesetRefused(format!("revision: {offered} is older than {running}, which runs")))
+            }
+            Err(refusal) => Err(RulesetRefused(refusal.to_string())),
+        }
+    }
+
+    /// What the server says of itself.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            ready: self.shared.is_ready(),
+            alive: !self.threads.is_empty() && !self.threads.iter().any(JoinHandle::is_finished),
+            store_up: self.shared.store.is_up(),
+            revision: self.shared.book.live().as_ref().map_or(0, |live| live.ruleset.revision()),
+        }
+    }
+
+    /// Accepts no more, lets calls under way finish for at most `drain`, then ends. The admin port answers until then.
+    pub fn stop(&mut self, drain: Duration) {
+        self.shared.draining.store(true, Ordering::Relaxed);
+        self.sockets = None;
+        self.drain.send_replace(Some(drain));
+        for (place, thread) in std::mem::take(&mut self.threads).into_iter().enumerate() {
+            if place > 0 {
+                self.end.send_replace(true);
+            }
+            // A thread that panicked has ended too; its panic was already printed.
+            let _panicked = thread.join();
+        }
+    }
+}
+
+fn share(options: &Options) -> Result<Shared, ConfigError> {
+    let metrics = Arc::new(Metrics::new());
+    let name = options.ruleset_name();
+    let state = options.state_dir.as_ref().map(|directory| {
+        let opened = StateDir::open(directory, &name);
+        opened.map_err(|error| ConfigError::new("state-dir", format!("{}: {error}", directory.display())))
+    });
+    let names = (options.gateway.clone(), name);
+    Ok(Shared {
+        instance: options.instance.clone(),
+        version: options.version.clone(),
+        started_at_ms: now_ms(),
+        book: Arc::new(RuleBook::new(names, options.hash_key.clone(), Arc::clone(&metrics), state.transpose()?)),
+        watch: Arc::new(WatchReport::new(options.rules_configmap.is_some())),
+        store: Arc::new(Store::new(&options.store)?),
+        metrics,
+        draining: AtomicBool::new(false),
+        born: Instant::now(),
+        heartbeat_ms: AtomicU64::new(0),
+    })
+}
+
+/// Where documents come from while the server runs.
+struct Sources {
+    configmap: Option<ConfigMapName>,
+    directory: Option<std::path::PathBuf>,
+}
+
+/// The control plane's side: rules and the admin port.
+async fn control(
+    admin: std::net::TcpListener,
+    shared: Arc<Shared>,
+    sources: Sources,
+    mut end: watch::Receiver<bool>,
+) -> io::Result<()> {
+    tokio::spawn(admin::serve(TcpListener::from_std(admin)?, Arc::clone(&shared)));
+    if let Some(directory) = sources.directory {
+        tokio::spawn(rules::follow_mount(directory, Arc::clone(&shared.book)));
+    }
+    if let Some(configmap) = sources.configmap {
+        tokio::spawn(rules::follow_watch(configmap, Arc::clone(&shared.book), Arc::clone(&shared.watch)));
+    }
+    loop {
+        tokio::select! {
+            () = sleep(TIDY_EVERY) => shared.book.tidy(),
+            _ = end.changed() => return Ok(()),
+        }
+    }
+}
+
+/// Runs `work` on an event loop of its own. One thread is enough for a whole data plane, and faster than several: a
+/// decision never waits for another core to wake up.
+fn run(
+    name: &'static str,
+    work: impl Future<Output = io::Result<()>> + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    thread::Builder::new().name(name.to_owned()).spawn(move || {
+        if let Err(error) = runtime.block_on(work) {
+            tracing::error!(thread = name, %error, "the event loop ended");
+        }
+        // What still runs (a name lookup, a watch) is not worth waiting for.
+        runtime.shutdown_background();
+    })
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the data plane and the control plane both see: written without locks on a request's path, read by the admin port.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::metrics::Metrics;
+use crate::rules::{RuleBook, WatchReport};
+use crate::store::Store;
+
+/// How often the data plane shows that it runs.
+const HEARTBEAT: Duration = Duration::from_millis(500);
+/// Silence after which it counts as stuck. A healthy event loop is never busy for longer than a few milliseconds.
+const STUCK_AFTER: Duration = Duration::from_secs(5);
+
+/// The state of one server.
+pub(crate) struct Shared {
+    pub(crate) instance: String,
+    pub(crate) version: String,
+    pub(crate) started_at_ms: u64,
+    pub(crate) book: Arc<RuleBook>,
+    pub(crate) watch: Arc<WatchReport>,
+    pub(crate) store: Arc<Store>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) draining: AtomicBool,
+    pub(crate) born: Instant,
+    /// When the data plane last showed that it runs, counted from `born`.
+    pub(crate) heartbeat_ms: AtomicU64,
+}
+
+impl Shared {
+    /// Ready to decide: there are rules, and the end has not begun. The listener is bound before there is a `Shared`.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.book.has_rules() && !self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Whether the data plane's event loop turns.
+    pub(crate) fn is_alive(&self) -> bool {
+        let beat = Duration::from_millis(self.heartbeat_ms.load(Ordering::Relaxed));
+        self.born.elapsed().saturating_sub(beat) < STUCK_AFTER
+    }
+
+    /// Runs on the data plane's event loop.
+    pub(crate) async fn beat(self: Arc<Self>) {
+        loop {
+            let age_ms = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.heartbeat_ms.store(age_ms, Ordering::Relaxed);
+            sleep(HEARTBEAT).await;
+        }
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One connection to the store, shared by all requests of the data plane, which write to it in turns of the event loop.
+//!
+//! Answers come in the order of the questions, and the client library keeps that order also for askers who have gone
+//! away. So a question that is answered proves that all earlier ones were: counting both sides tells how many are still
+//! with the server, including the abandoned ones.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, RedisError, RedisResult, Value};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::failure::{StoreFailure, describe};
+use super::script;
+
+/// Time for everything that a new connection needs: name lookup, TCP, TLS, credentials, loading the script.
+const OPEN_WITHIN: Duration = Duration::from_secs(2);
+
+/// Questions that may be with the server at once. A server that is frozen must not make the sidecar's memory grow;
+/// at 5 ms per question this is 800,000 decisions a second, far above what one server decides.
+const MAX_OUTSTANDING: u64 = 4096;
+
+/// An open connection whose server knows the script.
+pub(super) struct Link {
+    connection: MultiplexedConnection,
+    sent: AtomicU64,
+    answered: AtomicU64,
+}
+
+impl Link {
+    /// Connects, authenticates and loads the script.
+    ///
+    /// # Errors
+    /// A description for people, without credentials.
+    pub(super) async fn open(client: &Client) -> Result<Self, String> {
+        let handshake = async {
+            // Deadlines are set per question, below: the library's own would start a second timer for each.
+            let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+            let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+            script::load().query_async::<String>(&mut connection).await?;
+            RedisResult::Ok(connection)
+        };
+        match timeout(OPEN_WITHIN, handshake).await {
+            Ok(Ok(connection)) => Ok(Self { connection, sent: AtomicU64::new(0), answered: AtomicU64::new(0) }),
+            Ok(Err(error)) => Err(describe(&error)),
+            Err(_) => Err(format!("no answer within {} s", OPEN_WITHIN.as_secs())),
+        }
+    }
+
+    /// Asks one question. An answer that comes after `deadline` is thrown away and reaches nobody else.
+    ///
+    /// # Errors
+    /// The failure; `Timeout` also when too many questions are unanswered already.
+    pub(super) async fn ask(&self, command: &Cmd, deadline: Instant) -> Result<Value, RedisOrTimeout> {
+        if self.outstanding() >= MAX_OUTSTANDING {
+            return Err(RedisOrTimeout::Timeout);
+        }
+        let number = self.sent.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut connection = self.connection.clone();
+        let answer = timeout_at(deadline, connection.send_packed_command(command)).await;
+        let value = answer.map_err(|_| RedisOrTimeout::Timeout)?.map_err(RedisOrTimeout::Redis)?;
+        self.answered.fetch_max(number, Ordering::Relaxed);
+        match value {
+            Value::ServerError(error) => Err(RedisOrTimeout::Redis(error.into())),
+            value => Ok(value),
+        }
+    }
+
+    /// Questions that the server has not answered yet, whether or not somebody still waits.
+    pub(super) fn outstanding(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed).saturating_sub(self.answered())
+    }
+
+    /// Number of the latest question that was answered.
+    pub(super) fn answered(&self) -> u64 {
+        self.answered.load(Ordering::Relaxed)
+    }
+
+    /// The server's `maxmemory-policy`; empty when the server does not tell (managed services often do not).
+    pub(super) async fn maxmemory_policy(&self, deadline: Instant) -> String {
+        let mut question = redis::cmd("CONFIG");
+        question.arg("GET").arg("maxmemory-policy");
+        let answer = self.ask(&question, deadline).await.ok();
+        let pair = answer.and_then(|value| redis::from_redis_value::<Vec<String>>(value).ok());
+        pair.and_then(|pair| pair.into_iter().nth(1)).unwrap_or_default()
+    }
+}
+
+/// What [`Link::ask`] can run into.
+pub(super) enum RedisOrTimeout {
+    Redis(RedisError),
+    Timeout,
+}
+
+impl RedisOrTimeout {
+    pub(super) fn failure(&self) -> StoreFailure {
+        match self {
+            Self::Redis(error) => error.into(),
+            Self::Timeout => StoreFailure::Timeout,
+        }
+    }
+
+    pub(super) fn is_missing_script(&self) -> bool {
+        matches!(self, Self::Redis(error) if error.code() == Some("NOSCRIPT"))
+    }
+
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Redis(error) => describe(error),
+            Self::Timeout => "no answer in time".to_owned(),
+        }
+    }
+}

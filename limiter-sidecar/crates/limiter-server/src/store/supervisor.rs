@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Keeps the store's link alive, beside the requests: opens it, notices that it died, opens the next one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::Store;
+use super::link::Link;
+use crate::pause::jittered;
+
+/// How often an open link is looked at.
+const TICK: Duration = Duration::from_millis(250);
+/// Ticks without any question after which an idle link is probed, so that a dead one is known before it is needed.
+const IDLE_TICKS: u32 = 8;
+/// Time a silent server has to answer a probe before its link is given up.
+const PROBE_WITHIN: Duration = Duration::from_millis(500);
+/// First and longest pause between two attempts.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// A link that lived this long was a good one: the next attempt starts with the shortest pause again.
+const GOOD_AFTER: Duration = Duration::from_secs(5);
+
+/// Runs until the data plane's runtime ends.
+pub(super) async fn run(store: Arc<Store>) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match Link::open(&store.client).await {
+            Ok(link) => {
+                let opened = Instant::now();
+                let link = Arc::new(link);
+                store.connected(Arc::clone(&link));
+                store.examine(&link, Instant::now() + PROBE_WITHIN).await;
+                watch(&store, &link).await;
+                if opened.elapsed() >= GOOD_AFTER {
+                    pause = FIRST_PAUSE;
+                }
+            }
+            Err(error) => store.disconnected(error),
+        }
+        sleep(jittered(pause)).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Returns when the link is of no more use and has been put away.
+async fn watch(store: &Store, link: &Arc<Link>) {
+    let (mut seen, mut quiet) = (0, 0);
+    loop {
+        tokio::select! {
+            () = store.trouble.notified() => if !store.uses(link) { return },
+            () = sleep(TICK) => {}
+        }
+        let answered = link.answered();
+        if answered != seen {
+            (seen, quiet) = (answered, 0);
+            continue;
+        }
+        quiet += 1;
+        if link.outstanding() == 0 && quiet < IDLE_TICKS {
+            continue;
+        }
+        if let Err(error) = link.ask(&redis::cmd("PING"), Instant::now() + PROBE_WITHIN).await {
+            store.give_up(link, error.describe());
+            return;
+        }
+    }
+}
