@@ -65,8 +65,8 @@ def _check_limits(rule: RuleSpec, path: str, gateway: Gateway) -> Iterator[Probl
     for name, limit in rule.plans.limits:
         if not is_header_value(name):
             hint = "a plan's name is the value of the header, without space around it"
-            yield invalid(f"{path}.plans.limits[{name}]", "is a name that the header can never have", hint)
-        yield from check_bucket(bucket_of(limit), f"{path}.plans.limits[{name}]")
+            yield invalid(f"{path}.plans.limits.{name}", "is a name that the header can never have", hint)
+        yield from check_bucket(bucket_of(limit), f"{path}.plans.limits.{name}")
 
 
 def _check_costs(
@@ -99,7 +99,7 @@ def _check_cost(cost: int, rule: RuleSpec, path: str, here: str) -> Iterator[Pro
     if cost < 0:
         yield invalid(here, f"{cost} is negative", "write 0 for free requests")
     limits = [(f"{path}.limit", rule.limit)]
-    limits += [(f"{path}.plans.limits[{name}]", limit) for name, limit in (rule.plans.limits if rule.plans else ())]
+    limits += [(f"{path}.plans.limits.{name}", limit) for name, limit in (rule.plans.limits if rule.plans else ())]
     for place, limit in limits:
         burst = bucket_of(limit).burst
         if cost > burst:

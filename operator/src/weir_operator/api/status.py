@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The status of the custom resources: what the operator writes there, and the default that an object starts with."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from weir_operator.api.types import ApiModel, as_map
+from weir_operator.domain.conditions import ConditionType, Reason, Status
+from weir_operator.domain.limits import Mode
+
+INITIAL_STATUS = {
+    "conditions": [
+        {
+            "type": str(ConditionType.READY),
+            "status": str(Status.UNKNOWN),
+            "reason": str(Reason.PENDING),
+            "message": "No operator has looked at this object yet",
+            "lastTransitionTime": "1970-01-01T00:00:00Z",
+        }
+    ]
+}
+"""What the API server gives a new object: without any status, tools would count it as ready."""
+
+
+class StatusCondition(ApiModel):
+    """A Kubernetes condition."""
+
+    type: Annotated[str, Field(pattern=r"^[A-Za-z]+$", max_length=63)]
+    """Which condition."""
+    status: Status
+    """Whether it holds."""
+    reason: Annotated[str, Field(pattern=r"^[A-Za-z]+$", max_length=63)]
+    """Why, for programs."""
+    message: Annotated[str, Field(max_length=32768)]
+    """Why, for people."""
+    observed_generation: int | None = Field(default=None, ge=0)
+    """The generation of the object that this is about."""
+    last_transition_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    """Since when `status` has been the same."""
+
+
+class ObjectStatus(ApiModel):
+    """What the operator found and did."""
+
+    observed_generation: int | None = Field(default=None, ge=0)
+    """The newest generation that the operator has judged."""
+    conditions: tuple[StatusCondition, ...] = Field(default=(), max_length=16, json_schema_extra=as_map("type"))
+    """Accepted, Programmed and Ready; Stalled only while True."""
+
+
+class RateLimitPolicyStatus(ObjectStatus):
+    """What the operator found and did."""
+
+    limiters: str | None = Field(default=None, max_length=32)
+    """How many of the gateway's limiters run this generation, like `2/2`."""
+    mode: Mode | None = None
+    """The mode that is in force."""
+    rules: int | None = Field(default=None, ge=0)
+    """How many rules are in force."""
+
+
+class RateLimitOverrideStatus(ObjectStatus):
+    """What the operator found and did."""
