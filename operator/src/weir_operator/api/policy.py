@@ -205,7 +205,7 @@ class Cost(ApiModel):
     match: Route
     """The requests."""
     cost: int = Field(ge=0, le=MAX_COUNT)
-    """Tokens that such a request takes; 0: it is free, but still refused while the bucket is overdrawn."""
+    """Tokens that such a request takes; 0: it is free."""
 
 
 class StoreFailure(ApiModel):

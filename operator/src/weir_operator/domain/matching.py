@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ MAX_PATH = 1024  # characters; arbitrary, far above any real route
 _HOST = re.compile(r"(\*\.)?[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*")
 _PARAMETER = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*\}")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)  # as the limiter folds, no further
 _METHOD = re.compile(r"[A-Z][A-Z-]{0,31}")
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -63,7 +65,7 @@ def parse_path(path: str, field: str) -> PathPattern | Problem:
         flaw = _segment_flaw(segment)
         if flaw:
             return invalid(field, f'"{path}" {flaw[0]}', flaw[1])
-        parsed.append(None if _PARAMETER.fullmatch(segment) else segment.lower())
+        parsed.append(None if _PARAMETER.fullmatch(segment) else segment.translate(_ASCII_LOWER))
     names = [segment for segment in segments if _PARAMETER.fullmatch(segment)]
     if len(set(names)) < len(names):
         return invalid(field, f'"{path}" names a parameter twice', "give each {parameter} its own name")
@@ -80,6 +82,8 @@ def _segment_flaw(segment: str) -> tuple[str, str] | None:  # noqa: PLR0911  a t
         return ("holds a query or a fragment, so no request matches it", "only the path is compared")
     if ";" in segment:
         return ("holds a path parameter (;), so no request matches it", 'requests are compared without ";…"')
+    if "\\" in segment:
+        return ("holds a backslash, so no request matches it", 'requests are compared with "/" instead')
     if _ESCAPE.search(segment):
         return ("holds a percent escape, so no request matches it", "write the decoded character")
     if _PARAMETER.fullmatch(segment):

@@ -48,7 +48,8 @@ def compile_override(meta: Meta, spec: OverrideSpec, policy: Policy) -> Override
         action=spec.action,
         limit=new_limit,
         not_before=spec.not_before,
-        not_after=spec.not_after,
+        # An end before all time is over at every time, as is the end of its first second; 0 would be no time span.
+        not_after=None if spec.not_after is None else max(1, spec.not_after),
     )
 
 

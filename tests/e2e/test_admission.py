@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the schema and its validation rules can refuse, the API server refuses, and it names the field.
+
+The cases are data: `manifests/admission-accepted.yaml` and `manifests/admission-refused.yaml`. The unit tests run
+the same cases through the operator.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab.cluster import Cluster, KubectlError
+
+NAMESPACE = "team-orders"
+MANIFESTS = Path(__file__).parent / "manifests"
+SERVER_DEFAULTS = {"RateLimitPolicy": {"gateway": "default", "mode": "Shadow"}, "RateLimitOverride": {}}
+
+
+def cases(name: str) -> list[Any]:
+    loaded = yaml.safe_load((MANIFESTS / f"admission-{name}.yaml").read_text(encoding="utf-8"))
+    return [pytest.param(case, id=case["case"].replace(" ", "-")) for case in loaded]
+
+
+def manifest(case: dict[str, Any], name: str) -> str:
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return json.dumps(
+        {"apiVersion": "weir.dev/v1alpha1", "kind": case["kind"], "metadata": metadata, "spec": case["spec"]}
+    )
+
+
+@pytest.mark.requirement("R40")
+@pytest.mark.parametrize("case", cases("refused"))
+def test_a_bad_spec_is_refused_by_the_api_server_with_the_path_of_the_field(
+    cluster: Cluster, case: dict[str, Any]
+) -> None:
+    """D68, D69, and the schema's share of D03 and D22."""
+    with pytest.raises(KubectlError) as refusal:
+        cluster.kubectl("create", "--dry-run=server", "-f", "-", input=manifest(case, "admission-refused"))
+    assert case["field"] in str(refusal.value)
+
+
+@pytest.mark.requirement("R40")
+@pytest.mark.parametrize("case", cases("accepted"))
+def test_a_good_spec_is_kept_as_it_was_written(cluster: Cluster, case: dict[str, Any]) -> None:
+    """D58: but for the documented defaults of `gateway` and `mode`, nothing is added, dropped or respelt."""
+    text = manifest(case, "admission-accepted")
+    try:
+        cluster.apply(text)
+        stored = cluster.get(case["kind"], "admission-accepted", NAMESPACE)
+        assert {**SERVER_DEFAULTS[case["kind"]], **case["spec"]} == stored["spec"]
+        assert cluster.kubectl("diff", "-f", "-", input=text) == ""
+    finally:
+        cluster.kubectl("delete", case["kind"], "admission-accepted", "-n", NAMESPACE, "--ignore-not-found")
+
+
+@pytest.mark.requirement("R40")
+@pytest.mark.parametrize("name", ["rlpol", "rlovr", "weir"])
+def test_the_short_names_and_the_category_are_known(cluster: Cluster, name: str) -> None:
+    assert cluster.kubectl("get", name, "-n", NAMESPACE, "-o", "name") is not None
