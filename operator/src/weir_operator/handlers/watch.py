@@ -2,8 +2,8 @@
 """kopf as an event source: whatever happens to our objects is handed to a sink, and nothing else is done with it.
 
 Owns kopf, in a thread and an event loop of its own: kopf cancels every task that it finds in its loop when it ends.
-Only `on.event` handlers, so that kopf writes no annotation, finalizer or progress to users' objects. Must not look into
-the objects. When kopf ends by itself (it does after refusals from the API server), it is started again, and lists again.
+Only `on.event` handlers, so that kopf writes no annotation, finalizer or progress to users' objects. Must not look
+into the objects. When kopf ends by itself (it does after refusals from the API server), it is started again.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import kopf
 from weir_operator.kube.credentials import NoCredentials, bearer_token, load_configuration
 from weir_operator.reconcile.ports import CONFIG_MAPS, OVERRIDES, POLICIES, Object, Resource
 
-RESTART_AFTER_S = 2.0           # arbitrary: soon enough for people, rare enough for a server that refuses us
+RESTART_AFTER_S = 2.0  # arbitrary: soon enough for people, rare enough for a server that refuses us
 LOGIN_AGAIN_AFTER_S = 5.0
-SERVER_TIMEOUT_S = 240          # the server ends each watch, so that a half-dead connection cannot live for ever
-CLIENT_TIMEOUT_S = 300.0        # and so do we, should the server not
+SERVER_TIMEOUT_S = 240  # the server ends each watch, so that a half-dead connection cannot live for ever
+CLIENT_TIMEOUT_S = 300.0  # and so do we, should the server not
 CONNECT_TIMEOUT_S = 5.0
 STOP_WITHIN_S = 1.5
 
@@ -78,9 +78,11 @@ class Watch:
     async def _watch_until_one_ends(self, stop: asyncio.Event) -> None:
         """Run both kopf operators; when one ends, for whatever reason, end the other."""
         everywhere = kopf.operator(
-            registry=self._registry(POLICIES, OVERRIDES), settings=self._settings(), clusterwide=True, stop_flag=stop)
+            registry=self._registry(POLICIES, OVERRIDES), settings=self._settings(), clusterwide=True, stop_flag=stop
+        )
         generated = kopf.operator(
-            registry=self._registry(CONFIG_MAPS), settings=self._settings(), namespaces=self._namespaces, stop_flag=stop)
+            registry=self._registry(CONFIG_MAPS), settings=self._settings(), namespaces=self._namespaces, stop_flag=stop
+        )
         tasks = [asyncio.create_task(everywhere), asyncio.create_task(generated)]
         if self._stopping.is_set():
             stop.set()
@@ -92,10 +94,13 @@ class Watch:
 
     def _registry(self, *resources: Resource) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
-        kopf.on.login(registry=registry, id="login", errors=kopf.ErrorsMode.TEMPORARY, backoff=LOGIN_AGAIN_AFTER_S)(login)
+        kopf.on.login(registry=registry, id="login", errors=kopf.ErrorsMode.TEMPORARY, backoff=LOGIN_AGAIN_AFTER_S)(
+            login
+        )
         for resource in resources:
             kopf.on.event(resource.group, resource.version, resource.plural, registry=registry, id="observe")(
-                self._handler(resource))
+                self._handler(resource)
+            )
         return registry
 
     def _handler(self, resource: Resource) -> Callable[..., Any]:
@@ -106,16 +111,16 @@ class Watch:
 
     def _settings(self) -> kopf.OperatorSettings:
         settings = kopf.OperatorSettings()
-        settings.scanning.disabled = True       # no watch on CRDs and namespaces, so no right to them is needed
-        settings.posting.enabled = False        # no Events on users' objects
-        settings.peering.standalone = True      # no look-up of kopf's own CRD
+        settings.scanning.disabled = True  # no watch on CRDs and namespaces, so no right to them is needed
+        settings.posting.enabled = False  # no Events on users' objects
+        settings.peering.standalone = True  # no look-up of kopf's own CRD
         settings.watching.server_timeout = SERVER_TIMEOUT_S
         settings.watching.client_timeout = CLIENT_TIMEOUT_S
         settings.watching.connect_timeout = CONNECT_TIMEOUT_S
         settings.networking.connect_timeout = CONNECT_TIMEOUT_S
         settings.watching.label_selectors[CONFIG_MAPS.group, CONFIG_MAPS.version, CONFIG_MAPS.plural] = self._selector
         settings.queueing.exit_timeout = STOP_WITHIN_S / 3
-        settings.process.ultimate_exiting_timeout = None    # our main thread decides when the process ends
+        settings.process.ultimate_exiting_timeout = None  # our main thread decides when the process ends
         return settings
 
 

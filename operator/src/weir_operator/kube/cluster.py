@@ -30,7 +30,7 @@ from weir_operator.reconcile.ports import (
 )
 
 FIELD_MANAGER = "weir-operator"
-TIMEOUT = aiohttp.ClientTimeout(total=15, sock_connect=5)   # the server itself gives up on a write after 34 s
+TIMEOUT = aiohttp.ClientTimeout(total=15, sock_connect=5)  # the server itself gives up on a write after 34 s
 PAGE_SIZE = 500
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
@@ -104,11 +104,16 @@ class ApiCluster:
     async def close(self) -> None:
         """Close the connections."""
         if self._client is not None:
-            await self._client.close()
+            await self._client.close()  # type: ignore[no-untyped-call]
             self._client = None
 
     async def _request(
-        self, attempt: Attempt, method: str, query: Query, body: Object | None = None, content_type: str = "",
+        self,
+        attempt: Attempt,
+        method: str,
+        query: Query,
+        body: Object | None = None,
+        content_type: str = "",
     ) -> dict[str, Any]:
         status, headers, data = await self._send(attempt, method, query, body, content_type)
         if status == HTTPStatus.UNAUTHORIZED:
@@ -122,7 +127,12 @@ class ApiCluster:
         return document
 
     async def _send(
-        self, attempt: Attempt, method: str, query: Query, body: Object | None, content_type: str,
+        self,
+        attempt: Attempt,
+        method: str,
+        query: Query,
+        body: Object | None,
+        content_type: str,
     ) -> tuple[int, Mapping[str, str], bytes]:
         headers = {"Accept": "application/json"} | ({"Content-Type": content_type} if content_type else {})
         try:
@@ -130,10 +140,15 @@ class ApiCluster:
                 self._client = ApiClient(await self._load_configuration())
                 self._client.user_agent = FIELD_MANAGER
             request = await self._client.param_serialize(
-                method, _path(attempt), query_params=list(query), header_params=headers, body=body,
-                auth_settings=["BearerToken"])
+                method,
+                _path(attempt),
+                query_params=list(query),
+                header_params=headers,
+                body=body,
+                auth_settings=["BearerToken"],
+            )
             response = await self._client.call_api(*request, _request_timeout=TIMEOUT)
-            data = await response.read()
+            data: bytes = await response.read()  # type: ignore[no-untyped-call]
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._on_answer(attempt.verb, 0)
             raise error_of_connection(attempt, error) from error
@@ -149,6 +164,11 @@ def _ref(manifest: Object) -> Ref:
 def _path(attempt: Attempt) -> str:
     resource = attempt.resource
     root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
-    parts = [root, *(("namespaces", attempt.namespace) if attempt.namespace else ()), resource.plural,
-             *((attempt.name,) if attempt.name else ()), *((attempt.subresource,) if attempt.subresource else ())]
+    parts = [
+        root,
+        *(("namespaces", attempt.namespace) if attempt.namespace else ()),
+        resource.plural,
+        *((attempt.name,) if attempt.name else ()),
+        *((attempt.subresource,) if attempt.subresource else ()),
+    ]
     return "/".join(parts)

@@ -26,11 +26,11 @@ async def load_configuration() -> Configuration:
     kubeconfig = os.environ.get("KUBECONFIG", "")
     try:
         if kubeconfig:
-            await load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+            await load_kube_config(config_file=kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
         elif "KUBERNETES_SERVICE_HOST" in os.environ:
-            load_incluster_config(client_configuration=configuration)
+            load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         else:
-            await load_kube_config(client_configuration=configuration)
+            await load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
     except (ConfigException, OSError) as error:
         tried = f"KUBECONFIG={kubeconfig}" if kubeconfig else "the pod's service account and ~/.kube/config"
         raise NoCredentials(f"no way to the API server: tried {tried}: {error}") from error

@@ -15,7 +15,7 @@ from weir_operator.reconcile.ports import Missing, Resource, Stalled, Waiting
 RETRY_CONNECTION_S = 1.0
 RETRY_CREDENTIALS_S = 5.0
 RETRY_MISSING_KIND_S = 5.0
-MESSAGE_MAX_CHARS = 500     # conditions and logs: enough for any one cause, too little to flood
+MESSAGE_MAX_CHARS = 500  # conditions and logs: enough for any one cause, too little to flood
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +36,32 @@ class Attempt:
         return f"{self.verb} {what}{named} {where}"
 
 
-def error_of_answer(attempt: Attempt, status: int, body: bytes, retry_after: str | None) -> Exception:
+def error_of_answer(  # noqa: PLR0911  a table of cases reads best as one
+    attempt: Attempt, status: int, body: bytes, retry_after: str | None
+) -> Exception:
     """Return the exception for an answer of 400 and above."""
     said, terminating = _read_status(body)
     match status:
         case HTTPStatus.UNAUTHORIZED:
-            return Waiting(f"cannot {attempt}: the API server does not accept the operator's credentials: {said}",
-                           RETRY_CREDENTIALS_S)
+            return Waiting(
+                f"cannot {attempt}: the API server does not accept the operator's credentials: {said}",
+                RETRY_CREDENTIALS_S,
+            )
         case HTTPStatus.FORBIDDEN if terminating:
             return Stalled(f"cannot {attempt}: the namespace is being deleted")
         case HTTPStatus.FORBIDDEN:
-            return Stalled(f"cannot {attempt}: the operator's role lacks this permission; "
-                           f"grant it as the chart's RBAC does ({said})")
+            return Stalled(
+                f"cannot {attempt}: the operator's role lacks this permission; "
+                f"grant it as the chart's RBAC does ({said})"
+            )
         case HTTPStatus.NOT_FOUND if attempt.name:
             return Missing(f"cannot {attempt}: {said}")
         case HTTPStatus.NOT_FOUND:
-            return Waiting(f"cannot {attempt}: the API server does not know this resource; "
-                           "are the CustomResourceDefinitions installed?", RETRY_MISSING_KIND_S)
+            return Waiting(
+                f"cannot {attempt}: the API server does not know this resource; "
+                "are the CustomResourceDefinitions installed?",
+                RETRY_MISSING_KIND_S,
+            )
         case HTTPStatus.CONFLICT:
             return Missing(f"cannot {attempt}: {said}")
         case HTTPStatus.TOO_MANY_REQUESTS:

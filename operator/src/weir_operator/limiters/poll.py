@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads every limiter's GET /status and says what runs there.
 
-Owns the HTTP and the parsing: strict about the members it uses, silent about those it does not know. Must not judge what
-a report means for a policy: that is `reconcile.status`.
+Owns the HTTP and the parsing: strict about the members it uses, silent about those it does not know. Must not judge
+what a report means for a policy: that is `reconcile.status`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import aiohttp
 from weir_operator.reconcile.ports import AppliedRuleset, LimiterReport
 
 STATUS_FORMAT = 1
-TIMEOUT = aiohttp.ClientTimeout(total=2, sock_connect=1)    # the endpoint answers from memory, in a millisecond
-BODY_MAX_BYTES = 8 << 20        # 16,000 rules at their longest names need about 6 MB
-CONCURRENT = 32                 # arbitrary: enough for every fleet seen, few enough for one file table
+TIMEOUT = aiohttp.ClientTimeout(total=2, sock_connect=1)  # the endpoint answers from memory, in a millisecond
+BODY_MAX_BYTES = 8 << 20  # 16,000 rules at their longest names need about 6 MB
+CONCURRENT = 32  # arbitrary: enough for every fleet seen, few enough for one file table
 ERROR_MAX_CHARS = 200
-FAILURES_BEFORE_UNREACHABLE = 2     # one lost answer must not flip the conditions of a thousand policies
+FAILURES_BEFORE_UNREACHABLE = 2  # one lost answer must not flip the conditions of a thousand policies
 
 
 class UnusableAnswer(Exception):  # noqa: N818  named by its consequence
@@ -47,7 +47,7 @@ class LimiterPoller:
             async with self._slots:
                 report = parse_status(await self._fetch(address), address, self._gateway)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return self._failed(address, str(error) or type(error).__name__)
+            return self._failed(address, _describe(error))
         except UnusableAnswer as error:
             return self._failed(address, str(error))
         self._failures[address] = 0
@@ -74,6 +74,13 @@ class LimiterPoller:
         return LimiterReport(address, error=error[:ERROR_MAX_CHARS])
 
 
+def _describe(error: Exception) -> str:
+    """Return fixed words: they stand in conditions, which must not change with every attempt."""
+    if isinstance(error, TimeoutError):
+        return f"silent for {TIMEOUT.total} s"
+    return "cannot connect" if isinstance(error, aiohttp.ClientConnectionError | OSError) else type(error).__name__
+
+
 def parse_status(body: bytes, address: str, gateway: str) -> LimiterReport:
     """Return what a status document says; raise if it is none, or another gateway's."""
     try:
@@ -88,14 +95,20 @@ def parse_status(body: bytes, address: str, gateway: str) -> LimiterReport:
                 raise UnusableAnswer(f"it serves gateway {served!r}, not {gateway!r}")
         case _:
             raise UnusableAnswer("GET /status answers without format, instance, gateway and rulesets")
-    return LimiterReport(address, instance, rulesets={name: _parse_ruleset(name, member) for name, member in rulesets.items()})
+    return LimiterReport(
+        address, instance, rulesets={name: _parse_ruleset(name, member) for name, member in rulesets.items()}
+    )
 
 
 def _parse_ruleset(name: str, member: object) -> AppliedRuleset:
     match member:
         case {"revision": int(revision), "digest": str(digest), "rejected": None}:
             return AppliedRuleset(revision, digest)
-        case {"revision": int(revision), "digest": str(digest), "rejected": {"revision": int(rejected), "error": str(error)}}:
+        case {
+            "revision": int(revision),
+            "digest": str(digest),
+            "rejected": {"revision": int(rejected), "error": str(error)},
+        }:
             return AppliedRuleset(revision, digest, rejected, error)
         case _:
             raise UnusableAnswer(f"GET /status: rulesets.{name} lacks revision, digest or rejected")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the API server was last known to hold, from lists and events that may arrive in any order.
 
-Owns freshness: an older state never replaces a newer one, and an object that is gone never comes back, whichever of list
-and event was first. Resource versions of one resource are numbers that only grow (Kubernetes promises it since 1.35, and
-etcd has always done it). Must not parse specs.
+Owns freshness: an older state never replaces a newer one, and an object that is gone never comes back, whichever of
+list and event was first. Resource versions of one resource are numbers that only grow (Kubernetes promises it since
+1.35, and etcd has always done it). Must not parse specs.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class ObjectCache:
 
     def __init__(self) -> None:
         self._objects: dict[Key, Object] = {}
-        self._gone: dict[Key, int] = {}     # deletions newer than the last list
-        self._floor = 0                     # the last list's moment: older news is no news
+        self._gone: dict[Key, int] = {}  # deletions newer than the last list
+        self._floor = 0  # the last list's moment: older news is no news
 
     def __iter__(self) -> Iterator[Object]:
         return iter(self._objects.values())

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operator's own HTTP endpoints: /healthz, /readyz and /metrics. What they say is decided elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+
+Complaints = Callable[[], list[str]]
+"""Says what is wrong; empty = nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen."""
+
+    host: str
+    port: int
+
+
+def parse_address(text: str) -> Address:
+    """Parse `host:port`, with an IPv6 host in brackets. Raises ValueError."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:  # noqa: PLR2004  the largest port
+        raise ValueError(f"{text!r} is not of the form 127.0.0.1:8080")
+    return Address(host.strip("[]"), int(port))
+
+
+def health_routes(health: Complaints, readiness: Complaints) -> list[web.RouteDef]:
+    """Return /healthz (fails when only a restart can help) and /readyz (fails while there is nothing to trust yet)."""
+    return [web.get("/healthz", _probe(health)), web.get("/readyz", _probe(readiness))]
+
+
+def metrics_routes(expose: Callable[[], bytes], content_type: str) -> list[web.RouteDef]:
+    """Return /metrics."""
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=expose(), headers={"Content-Type": content_type})
+
+    return [web.get("/metrics", metrics)]
+
+
+async def serve(address: Address, routes: list[web.RouteDef]) -> web.AppRunner:
+    """Listen, and return what to clean up at the end. Raises OSError when the address is taken."""
+    application = web.Application()
+    application.add_routes(routes)
+    runner = web.AppRunner(application, shutdown_timeout=0.5)
+    await runner.setup()
+    await web.TCPSite(runner, address.host, address.port).start()
+    return runner
+
+
+def _probe(complaints: Complaints) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def probe(_: web.Request) -> web.Response:
+        wrong = complaints()
+        return web.Response(status=503 if wrong else 200, text="\n".join(wrong) + "\n" if wrong else "ok\n")
+
+    return probe

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a gateway's limiters were told, and since which revision each object has been in it as it is now.
+
+Owns the meaning of revisions across restarts and other people's edits: they only rise, equal content keeps its
+revision, and an object waits for the revision that brought it, not for those that its neighbours' edits bring later.
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from weir_operator.domain.limits import MAX_EXACT
+from weir_operator.domain.ruleset import Override, Policy, Ruleset
+from weir_operator.reconcile.ports import LimiterReport
+from weir_operator.render.ruleset_config import Live
+
+Piece = Policy | Override
+PieceKey = tuple[type[Piece], str]
+
+BELIEVED = MAX_EXACT // 2  # a limiter's word on a higher revision would leave no room for ours
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A published ruleset and the revisions that brought its pieces."""
+
+    live: Live
+    pieces: Mapping[PieceKey, Piece]
+    since: Mapping[PieceKey, int]
+
+    def revision_of(self, key: PieceKey, wanted: Piece | None) -> int | None:
+        """Return the revision that a limiter must have to run `wanted`; None if that is not published."""
+        published = self.pieces.get(key)
+        if wanted is None or published is None:
+            return self.live.revision if wanted is published else None
+        return self.since[key] if published == wanted else None
+
+
+def pieces_of(ruleset: Ruleset) -> dict[PieceKey, Piece]:
+    """Return a ruleset's parts by the object that each was compiled from."""
+    return dict(_pieces(ruleset))
+
+
+def advance(previous: Publication | None, live: Live) -> Publication:
+    """Return the publication after `live` was published: unchanged pieces keep their revision."""
+    pieces = pieces_of(live.ruleset) if live.ruleset is not None else {}
+    since = {}
+    for key, piece in pieces.items():
+        unchanged = previous is not None and previous.pieces.get(key) == piece
+        since[key] = previous.since[key] if previous is not None and unchanged else live.revision
+    return Publication(live, pieces, since)
+
+
+def base_of(seen: Live, remembered: Live | None, running: int) -> Live:
+    """Return what the next document must be compared with and come after.
+
+    `seen` is read from the ConfigMap, `remembered` is what this process published last, `running` the highest revision
+    that any limiter runs (0 = unknown). A ConfigMap that was deleted comes back as it was; one that was edited gets a
+    new revision, because a limiter that started meanwhile may have taken the edit under the old one.
+    """
+    memory = remembered or Live()
+    revision = max(seen.revision, memory.revision, running)
+    deleted = seen == Live()
+    digest = memory.digest if deleted else seen.digest
+    told = memory if deleted else seen
+    edited = remembered is not None and not deleted and seen.digest != memory.digest
+    keeps = not edited and told.revision == revision
+    return Live(revision, digest if keeps else "", memory.ruleset or seen.ruleset)
+
+
+def running_revision(reports: Iterable[LimiterReport], ruleset_name: str) -> int:
+    """Return the highest revision that any limiter says it runs, 0 if none says any."""
+    found = (report.rulesets[ruleset_name].revision for report in reports if ruleset_name in report.rulesets)
+    return max((revision for revision in found if 0 < revision < BELIEVED), default=0)
+
+
+def _pieces(ruleset: Ruleset) -> Iterator[tuple[PieceKey, Piece]]:
+    for policy in ruleset.policies:
+        yield (Policy, policy.id), policy
+    for override in ruleset.overrides:
+        yield (Override, override.id), override

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All statuses of one gateway at one moment, and when they change by themselves.
+
+Owns the joining of outcome, piece and revision for each object. Pure: what a status says is `status`, and writing it is
+`writer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from weir_operator.domain.compiler import Outcome
+from weir_operator.domain.conditions import Reason, Status
+from weir_operator.domain.ruleset import Override, Policy
+from weir_operator.domain.specs import OverrideInput, PolicyInput
+from weir_operator.reconcile.observation import Orphans
+from weir_operator.reconcile.ports import OVERRIDES, POLICIES, Object
+from weir_operator.reconcile.publication import Piece, PieceKey, Publication
+from weir_operator.reconcile.status import (
+    Fleet,
+    Programming,
+    Subject,
+    next_turn,
+    override_status,
+    policy_status,
+    programming_of,
+)
+from weir_operator.reconcile.writer import Wanted
+
+
+class GatewayReport:
+    """Collects the statuses of one gateway's objects."""
+
+    def __init__(
+        self, fleet: Fleet, publication: Publication | None, pieces: Mapping[PieceKey, Piece], now: datetime
+    ) -> None:
+        """Take the limiters' state, what is published, what is wanted (`pieces`) and the time."""
+        self._fleet = fleet
+        self._publication = publication
+        self._pieces = pieces
+        self._now = now
+        self._programmings: dict[int | None, Programming] = {}
+        self._turns: list[float] = []
+        self.statuses: list[Wanted] = []
+
+    def add_policy(self, obj: Object | None, policy: PolicyInput, outcome: Outcome) -> None:
+        """Judge a policy; None = it has changed since it was compiled, so the next turn will judge it."""
+        if obj is None:
+            return
+        piece = self._pieces.get((Policy, policy.meta.id))
+        subject = Subject(obj, outcome, self._programming(Policy, policy.meta.id, piece, outcome), piece)
+        self.statuses.append(Wanted(POLICIES, obj, policy_status(subject, self._now)))
+
+    def add_override(self, obj: Object | None, override: OverrideInput, outcome: Outcome) -> None:
+        """Judge an override, like `add_policy`."""
+        if obj is None:
+            return
+        piece = self._pieces.get((Override, override.meta.id))
+        policy = self._pieces.get((Policy, override.policy_id))
+        mode = policy.rules[0].mode if isinstance(policy, Policy) else None
+        programming = self._programming(Override, override.meta.id, piece, outcome)
+        self.statuses.append(
+            Wanted(OVERRIDES, obj, override_status(Subject(obj, outcome, programming, piece, mode), self._now))
+        )
+        turn = next_turn(piece, self._now)
+        if turn is not None:
+            self._turns.append(turn)
+
+    def still_says(self, fleet: Fleet, now: datetime) -> bool:
+        """Whether a report on the same objects would say the same with these limiters at this time."""
+        return fleet == self._fleet and not self._moving and now.timestamp() < min(self._turns, default=float("inf"))
+
+    def next_in_s(self, now: datetime, settled_s: float, unsettled_s: float) -> float:
+        """Return in how many seconds to look again."""
+        turn_s = min(self._turns, default=float("inf")) - now.timestamp()
+        return max(0.0, min(unsettled_s if self._moving else settled_s, turn_s))
+
+    @property
+    def _moving(self) -> bool:
+        """Whether limiters are expected to catch up any moment, which makes the very passing of time news."""
+        return any(programming.reason is Reason.PROPAGATING for programming in self._programmings.values())
+
+    def _programming(self, kind: type[Piece], object_id: str, piece: Piece | None, outcome: Outcome) -> Programming:
+        if piece is None and not outcome.accepted:
+            return Programming(Status.FALSE, Reason.NOT_ACCEPTED, "", 0, len(self._fleet.reports))
+        publication = self._publication
+        required = publication.revision_of((kind, object_id), piece) if publication is not None else None
+        if required not in self._programmings:
+            now_ms = int(self._now.timestamp() * 1000)
+            self._programmings[required] = programming_of(self._fleet, required, now_ms)
+        return self._programmings[required]
+
+
+def orphan_statuses(orphans: Orphans, now: datetime) -> list[Wanted]:
+    """Return the statuses of the objects that no gateway takes."""
+    nowhere = Programming(Status.FALSE, Reason.NOT_ACCEPTED, "")
+    policies = [
+        Wanted(POLICIES, obj, policy_status(Subject(obj, outcome, nowhere), now)) for obj, outcome in orphans.policies
+    ]
+    overrides = [
+        Wanted(OVERRIDES, obj, override_status(Subject(obj, outcome, nowhere), now))
+        for obj, outcome in orphans.overrides
+    ]
+    return policies + overrides

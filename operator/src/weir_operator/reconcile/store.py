@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All that the operator knows of the cluster, and which gateway a piece of news concerns.
+
+Owns the caches and the translation of "this object changed" into "that gateway is dirty": an event means nothing more.
+Must not compile, decide or write. Used from one event loop only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from weir_operator.api.parsing import parse_override, parse_policy
+from weir_operator.domain.attachment import Attachment, attach
+from weir_operator.domain.compiler import Outcome
+from weir_operator.domain.gateways import Gateway
+from weir_operator.domain.ruleset import Ruleset
+from weir_operator.domain.specs import Meta, OverrideInput, PolicyInput
+from weir_operator.reconcile.cache import Change, ObjectCache, key_of
+from weir_operator.reconcile.observation import Observation, Orphans
+from weir_operator.reconcile.ports import CONFIG_MAPS, OVERRIDES, POLICIES, Listing, Object, Resource
+from weir_operator.render.names import GATEWAY_LABEL, envoy_config_map, rules_config_map
+
+ORPHANS = ""
+"""Stands for the objects that no gateway takes, where a gateway's name is asked for."""
+
+DEFAULT_GATEWAY = "default"
+
+T = TypeVar("T")
+Scope = tuple[Resource, str | None]
+
+
+class Store:
+    """The caches of all resources. `mark` is called with the name of each gateway that some news concerns."""
+
+    def __init__(self, gateways: Sequence[Gateway], mark: Callable[[str], None]) -> None:
+        self._gateways = {gateway.name: gateway for gateway in gateways}
+        self._mark = mark
+        self._policies = ObjectCache()
+        self._overrides = ObjectCache()
+        self._config_maps = {gateway.namespace: ObjectCache() for gateway in gateways}
+        self._live: dict[str, Ruleset] = {}
+        self._parsed_policies: _Parsed[PolicyInput] = _Parsed(parse_policy)
+        self._parsed_overrides: _Parsed[OverrideInput] = _Parsed(parse_override)
+
+    def scopes(self) -> tuple[Scope, ...]:
+        """Return what must be listed for the caches to be whole: resources, each with its namespace or None for all."""
+        return (POLICIES, None), (OVERRIDES, None), *((CONFIG_MAPS, namespace) for namespace in self._config_maps)
+
+    def observe(self, resource: Resource, obj: Object, *, deleted: bool) -> None:
+        """Take one object's news from the watch."""
+        cache = self._cache(resource, obj["metadata"].get("namespace"))
+        change = cache.observe(obj, deleted=deleted) if cache is not None else None
+        if change is not None and _matters(change):
+            self._mark_all(self._concerned(resource, change))
+
+    def relist(self, scope: Scope, listing: Listing) -> int:
+        """Take a whole list; return how many changes no event had told yet."""
+        resource, namespace = scope
+        cache = self._cache(resource, namespace)
+        changes = [change for change in (cache.replace(listing) if cache is not None else ()) if _matters(change)]
+        for change in changes:
+            self._mark_all(self._concerned(resource, change))
+        return len(changes)
+
+    def wrote(self, resource: Resource, obj: Object) -> None:
+        """Take an object as it is after our own write: no news to anybody."""
+        cache = self._cache(resource, obj["metadata"]["namespace"])
+        if cache is not None:
+            cache.observe(obj)
+
+    def published(self, gateway: str, ruleset: Ruleset) -> None:
+        """Take note of what a gateway's limiters are told to run."""
+        if self._live.get(gateway) != ruleset:
+            self._live[gateway] = ruleset
+            self._mark(ORPHANS)  # what a gateway no longer runs may belong to nobody now
+
+    def config_maps_of(self, gateway: str) -> Mapping[str, Object]:
+        """Return the ConfigMaps in a gateway's namespace that are its own, by label or by name."""
+        namespace = self._gateways[gateway].namespace
+        return {
+            config_map["metadata"]["name"]: config_map
+            for config_map in self._config_maps[namespace]
+            if gateway in self._owners(config_map)
+        }
+
+    def observation_of(self, gateway: str) -> Observation:
+        """Return all that concerns one gateway now."""
+        return Observation(self._attachment().groups[gateway], self.config_maps_of(gateway))
+
+    def orphans(self) -> Orphans:
+        """Return the objects that no gateway takes now."""
+        attachment = self._attachment()
+        return Orphans(
+            _with_objects(self._policies, attachment.policies), _with_objects(self._overrides, attachment.overrides)
+        )
+
+    def current(self, resource: Resource, meta: Meta) -> Object | None:
+        """Return the live object, if it is still the one, and of the generation, that was compiled."""
+        cache = self._cache(resource, meta.namespace)
+        obj = cache.get(meta.namespace, meta.name) if cache is not None else None
+        if obj is None or (obj["metadata"]["uid"], obj["metadata"]["generation"]) != (meta.uid, meta.generation):
+            return None
+        return obj
+
+    def _attachment(self) -> Attachment:
+        policies = self._parsed_policies.of(self._policies)
+        overrides = self._parsed_overrides.of(self._overrides)
+        return attach(policies, overrides, tuple(self._gateways.values()), self._live)
+
+    def _cache(self, resource: Resource, namespace: str | None) -> ObjectCache | None:
+        if resource == CONFIG_MAPS:
+            return self._config_maps.get(namespace or "")
+        return self._policies if resource == POLICIES else self._overrides
+
+    def _concerned(self, resource: Resource, change: Change) -> set[str]:
+        states = [state for state in (change.before, change.after) if state is not None]
+        if resource == CONFIG_MAPS:
+            return {owner for state in states for owner in self._owners(state)}
+        if resource == OVERRIDES:
+            return {ORPHANS, *(self._gateway_of_override(state) for state in states)}
+        # A policy that comes, goes or moves may also orphan or adopt overrides, and may leave the gateway that runs it.
+        policy_id = "/".join(key_of(states[0]))
+        running = {name for name, ruleset in self._live.items() if any(p.id == policy_id for p in ruleset.policies)}
+        return {ORPHANS, *running, *(_gateway_name(state) for state in states)}
+
+    def _gateway_of_override(self, override: Object) -> str:
+        name = (override.get("spec") or {}).get("policyRef", {}).get("name", "")
+        policy = self._policies.get(override["metadata"]["namespace"], name)
+        return _gateway_name(policy) if policy is not None else ORPHANS
+
+    def _owners(self, config_map: Object) -> set[str]:
+        """Return the gateways that a ConfigMap belongs to: by its label, or by its name if it lost the label."""
+        metadata = config_map["metadata"]
+        label = (metadata.get("labels") or {}).get(GATEWAY_LABEL, "")
+        there = (name for name, gateway in self._gateways.items() if gateway.namespace == metadata["namespace"])
+        return {
+            name
+            for name in there
+            if name == label or metadata["name"] in {rules_config_map(name), envoy_config_map(name)}
+        }
+
+    def _mark_all(self, names: Iterable[str]) -> None:
+        for name in sorted(names):
+            self._mark(name if name in self._gateways else ORPHANS)
+
+
+class _Parsed(Generic[T]):
+    """Parsed objects, kept as long as the object's generation is the same."""
+
+    def __init__(self, parse: Callable[[Object], T]) -> None:
+        self._parse = parse
+        self._known: dict[tuple[str, int], T] = {}
+
+    def of(self, objects: Iterable[Object]) -> tuple[T, ...]:
+        """Return the parsed form of each object, in their order."""
+        kept = {}
+        for obj in objects:
+            identity = obj["metadata"]["uid"], obj["metadata"]["generation"]
+            kept[identity] = self._known[identity] if identity in self._known else self._parse(obj)
+        self._known = kept
+        return tuple(kept.values())
+
+
+def _with_objects(cache: ObjectCache, outcomes: Mapping[str, Outcome]) -> tuple[tuple[Object, Outcome], ...]:
+    found = ((cache.get(*object_id.split("/", 1)), outcome) for object_id, outcome in outcomes.items())
+    return tuple((obj, outcome) for obj, outcome in found if obj is not None)
+
+
+def _gateway_name(policy: Object) -> str:
+    return str((policy.get("spec") or {}).get("gateway", DEFAULT_GATEWAY))
+
+
+def _matters(change: Change) -> bool:
+    """Whether a change can change what we do: another spec, status or content; not a label on a user's object."""
+    if change.before is None or change.after is None:
+        return change.before is not change.after
+    before, after = (_essence(state) for state in (change.before, change.after))
+    return before != after
+
+
+def _essence(obj: Object) -> tuple[Any, ...]:
+    metadata = obj["metadata"]
+    if "generation" in metadata:
+        return metadata["uid"], metadata["generation"], obj.get("status")
+    return metadata.get("labels"), metadata.get("annotations"), obj.get("data"), obj.get("binaryData")

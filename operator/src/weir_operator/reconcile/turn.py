@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One turn of a gateway: observe, compile, render, plan, apply, report; the same whatever the news was.
+
+Owns the order of the steps and what is remembered from one turn to the next. Each step's judgement is pure and lives
+next door; when to come again is `pacing`, what to do when the world says no is `loop`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weir_operator.domain.compiler import Compiled, compile_ruleset
+from weir_operator.domain.gateways import Gateway
+from weir_operator.domain.problems import chief_reason
+from weir_operator.domain.ruleset import Ruleset
+from weir_operator.metrics import Metrics
+from weir_operator.reconcile.observation import Observation
+from weir_operator.reconcile.plan import Action, Apply, Delete, DropData, plan
+from weir_operator.reconcile.ports import (
+    CONFIG_MAPS,
+    OVERRIDES,
+    POLICIES,
+    Clock,
+    Cluster,
+    LimiterReport,
+    Limiters,
+    Missing,
+    Object,
+    Stalled,
+)
+from weir_operator.reconcile.publication import Publication, advance, base_of, pieces_of, running_revision
+from weir_operator.reconcile.report import GatewayReport, orphan_statuses
+from weir_operator.reconcile.status import Fleet
+from weir_operator.reconcile.store import Store
+from weir_operator.reconcile.writer import StatusWriter
+from weir_operator.render.envoy_config import render_envoy_config
+from weir_operator.render.names import GATEWAY_LABEL, MANAGED_BY_LABEL, MANAGER, rules_config_map
+from weir_operator.render.ruleset_config import RulesetTooLarge, read_live, render_rules
+
+POLL_SETTLED_S = 5.0  # a dead limiter shows after two polls
+POLL_UNSETTLED_S = 1.0  # how late an acknowledgement shows at most
+POLL_AFTER_WRITE_S = 0.3  # limiters take a change within a few ms: the first look should find it
+ORPHANS_AGAIN_S = 60.0  # arbitrary: their status depends on no clock and no limiter
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What every turn works with."""
+
+    cluster: Cluster
+    store: Store
+    clock: Clock
+    metrics: Metrics
+
+    def writer(self) -> StatusWriter:
+        """Return a new writer of statuses."""
+        return StatusWriter(self.cluster, self.store, self.clock, self.metrics)
+
+
+class GatewayTurn:
+    """One gateway's turn."""
+
+    def __init__(self, gateway: Gateway, limiters: Limiters, tools: Tools) -> None:
+        self._gateway = gateway
+        self._limiters = limiters
+        self._tools = tools
+        self._writer = tools.writer()
+        self._ruleset_name = rules_config_map(gateway.name)
+        self._reports: tuple[LimiterReport, ...] = ()
+        self._compiled: tuple[Observation, Compiled] | None = None
+        self._publication: Publication | None = None
+        self._publish_error = ""
+        self._reported: GatewayReport | None = None
+
+    def recall(self) -> None:
+        """Note what the live ConfigMap tells the limiters, before anybody asks which gateway runs what."""
+        live = read_live(self._tools.store.config_maps_of(self._gateway.name).get(self._ruleset_name))
+        self._tools.store.published(self._gateway.name, live.ruleset or Ruleset(self._gateway.name))
+
+    async def take(self, *, news: bool) -> float:
+        """Converge if there is news, then report; return in how many seconds to come again without news."""
+        wrote, refusal = False, None
+        if news or self._compiled is None:
+            self._reported = None
+            try:
+                wrote = await self._converge()
+            except Stalled as error:
+                self._publish_error, refusal = str(error), error
+        next_in_s = await self._report()
+        if refusal is not None:
+            raise refusal
+        return min(next_in_s, POLL_AFTER_WRITE_S) if wrote else next_in_s
+
+    async def _converge(self) -> bool:
+        """Bring the generated ConfigMaps to what the objects say; return whether anything was written."""
+        store, name = self._tools.store, self._gateway.name
+        remembered = self._publication.live if self._publication is not None else None
+        seen = read_live(store.config_maps_of(name).get(self._ruleset_name))
+        base = base_of(seen, remembered, running_revision(self._reports, self._ruleset_name))
+        store.published(name, base.ruleset or Ruleset(name))
+        observed = store.observation_of(name)
+        with self._tools.metrics.compile_seconds.labels(name).time():
+            compiled = compile_ruleset(observed.group.policies, observed.group.overrides, self._gateway, base.ruleset)
+            rules = render_rules(compiled.ruleset, self._gateway, base, self._now_ms())
+        self._compiled = observed, compiled
+        if isinstance(rules, RulesetTooLarge):
+            self._publish_error = str(rules)
+            logger.error("ruleset not published: %s", rules, extra={"gateway": name})
+            return False
+        wanted = (rules, render_envoy_config(self._gateway))
+        actions = plan(observed.config_maps, wanted, {MANAGED_BY_LABEL: MANAGER, GATEWAY_LABEL: name})
+        for action in actions:
+            await self._do(action)
+        self._publish_error = ""
+        self._publication = advance(self._publication, read_live(rules))
+        store.published(name, compiled.ruleset)
+        self._measure(compiled, rules, actions)
+        return bool(actions)
+
+    async def _do(self, action: Action) -> None:
+        cluster = self._tools.cluster
+        try:
+            match action:
+                case Apply(manifest):
+                    self._tools.store.wrote(CONFIG_MAPS, await cluster.apply(manifest))
+                case DropData(ref, keys):
+                    await cluster.drop_data(ref, keys)
+                case Delete(ref):
+                    await cluster.delete(ref)
+        except Missing as error:
+            raise Stalled(f"{error}; does the gateway's namespace exist?") from error
+        except Stalled as error:
+            if not isinstance(action, Delete):
+                raise
+            # It bears our labels under a name that we do not use: it harms nobody.
+            logger.warning("not deleted: %s", error, extra={"gateway": self._gateway.name})
+
+    async def _report(self) -> float:
+        """Ask the limiters and write the statuses that changed; return in how many seconds to come again."""
+        self._reports = await self._limiters.read()
+        self._measure_limiters()
+        publication = self._publication
+        revision = publication.live.revision if publication is not None else 0
+        if publication is not None and running_revision(self._reports, self._ruleset_name) > revision:
+            # Somebody made a limiter run what was not written here; the next document must come after that.
+            self._compiled = None
+        fleet = Fleet(self._gateway.name, self._ruleset_name, revision, self._reports, self._publish_error)
+        now = self._tools.clock.now()
+        if self._compiled is None:
+            return 0.0
+        if self._reported is not None and self._reported.still_says(fleet, now):
+            return self._reported.next_in_s(now, POLL_SETTLED_S, POLL_UNSETTLED_S)
+        observed, compiled = self._compiled
+        report = GatewayReport(fleet, publication, pieces_of(compiled.ruleset), now)
+        store = self._tools.store
+        for policy in observed.group.policies:
+            report.add_policy(store.current(POLICIES, policy.meta), policy, compiled.policies[policy.meta.id])
+        for override in observed.group.overrides:
+            current = store.current(OVERRIDES, override.meta)
+            report.add_override(current, override, compiled.overrides[override.meta.id])
+        self._reported = None
+        postponed_s = await self._writer.write(report.statuses)
+        next_in_s = report.next_in_s(now, POLL_SETTLED_S, POLL_UNSETTLED_S)
+        if postponed_s is None:
+            self._reported = report
+            return next_in_s
+        return min(postponed_s, next_in_s)
+
+    def _now_ms(self) -> int:
+        return int(self._tools.clock.now().timestamp() * 1000)
+
+    def _measure(self, compiled: Compiled, rules: Object, actions: Sequence[Action]) -> None:
+        metrics, name = self._tools.metrics, self._gateway.name
+        content = next(iter((rules.get("data") or rules["binaryData"]).values()))
+        metrics.ruleset_bytes.labels(name).set(len(content))
+        if self._publication is not None:
+            metrics.ruleset_revision.labels(name).set(self._publication.live.revision)
+        metrics.config_map_writes.labels(name).inc(sum(isinstance(action, Apply) for action in actions))
+        outcomes = (*compiled.policies.values(), *compiled.overrides.values())
+        refused = Counter(str(chief_reason(outcome.problems)) for outcome in outcomes if not outcome.accepted)
+        metrics.count_refused(name, refused)
+
+    def _measure_limiters(self) -> None:
+        for report in self._reports:
+            labels = self._gateway.name, report.address
+            applied = report.rulesets.get(self._ruleset_name)
+            self._tools.metrics.limiter_up.labels(*labels).set(not report.error)
+            self._tools.metrics.limiter_revision.labels(*labels).set(applied.revision if applied is not None else 0)
+
+
+class OrphansTurn:
+    """The turn of the objects that no gateway takes: they, too, deserve an answer."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self._writer = tools.writer()
+
+    async def take(self, *, news: bool) -> float:  # noqa: ARG002  the same whatever the news was
+        """Write their statuses; return in how many seconds to come again without news."""
+        statuses = orphan_statuses(self._tools.store.orphans(), self._tools.clock.now())
+        postponed_s = await self._writer.write(statuses)
+        return ORPHANS_AGAIN_S if postponed_s is None else postponed_s

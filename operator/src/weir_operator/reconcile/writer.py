@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes statuses, and only those that change something.
+
+Owns the restraint: no write without a difference, no second write of what the server would not keep, and a bound on the
+rate of writes that only reword. Must not decide what a status says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from weir_operator.metrics import Metrics
+from weir_operator.reconcile.ports import Clock, Cluster, Missing, Object, Resource
+from weir_operator.reconcile.status import differs, is_transition
+from weir_operator.reconcile.store import Store
+
+REWORD_EVERY_S = 10.0  # per object; transitions are written at once
+CONCURRENT_WRITES = 8  # arbitrary: 1,000 new objects in about a second, and no burden for the server
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One object and the status that it should have."""
+
+    resource: Resource
+    obj: Object
+    status: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    status: Mapping[str, Any]
+    resource_version: str
+    at_s: float
+
+
+class StatusWriter:
+    """The status writes of one loop."""
+
+    def __init__(self, cluster: Cluster, store: Store, clock: Clock, metrics: Metrics) -> None:
+        self._cluster = cluster
+        self._store = store
+        self._clock = clock
+        self._metrics = metrics
+        self._slots = asyncio.Semaphore(CONCURRENT_WRITES)
+        self._written: dict[str, _Written] = {}
+
+    async def write(self, statuses: Iterable[Wanted]) -> float | None:
+        """Write what differs; return in how many seconds a postponed write is due, if any.
+
+        Raises the first Waiting or Stalled after all other writes had their chance.
+        """
+        every = tuple(statuses)
+        uids = {_uid(wanted.obj) for wanted in every}
+        self._written = {uid: written for uid, written in self._written.items() if uid in uids}
+        waits: list[float] = []
+        due: list[Wanted] = []
+        for wanted in every:
+            wait = self._wait_for(wanted)
+            if wait is None:
+                continue
+            if wait > 0:
+                waits.append(wait)
+            else:
+                due.append(wanted)
+        results = await asyncio.gather(*(self._write_one(wanted) for wanted in due), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return min(waits, default=None)
+
+    def _wait_for(self, wanted: Wanted) -> float | None:
+        """Return how long this write must wait: 0 = now, None = there is nothing to write."""
+        live = wanted.obj.get("status")
+        if not differs(live, wanted.status):
+            return None
+        written = self._written.get(_uid(wanted.obj))
+        if written is None or is_transition(live, wanted.status):
+            return None if self._is_futile(wanted, written) else 0
+        return max(0.0, written.at_s + REWORD_EVERY_S - self._clock.monotonic())
+
+    def _is_futile(self, wanted: Wanted, written: _Written | None) -> bool:
+        """Whether the server has just shown what it makes of this very status, and nobody touched the object since."""
+        if written is None:
+            return False
+        return written.status == wanted.status and written.resource_version == wanted.obj["metadata"]["resourceVersion"]
+
+    async def _write_one(self, wanted: Wanted) -> None:
+        async with self._slots:
+            try:
+                stored = await self._cluster.apply_status(wanted.obj, wanted.status)
+            except Missing:
+                return  # deleted meanwhile; the watch says so too
+        version = stored["metadata"]["resourceVersion"]
+        self._written[_uid(wanted.obj)] = _Written(wanted.status, version, self._clock.monotonic())
+        self._store.wrote(wanted.resource, stored)
+        self._metrics.status_writes.labels(wanted.resource.plural).inc()
+
+
+def _uid(obj: Object) -> str:
+    return str(obj["metadata"]["uid"])

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operator's settings file, read into the frozen gateways of `domain.gateways`.
+
+Owns the file's form, its defaults and the words that say what is wrong with it; all mistakes are reported at once. Must
+not read environment variables: everything that differs between installations stands in the file or on the command line.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import yaml
+
+from weir_operator.document import Section, load_yaml
+from weir_operator.domain.gateways import ANY_HOST, Address, Envoy, Gateway, HostsDefault, TrustedProxies, Upstream
+from weir_operator.domain.matching import check_host, parse_network
+from weir_operator.domain.problems import Problem
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_GATEWAY_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")  # leaves room for suffixes in the names of objects
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
+_DURATION = re.compile(r"([0-9]+)(ms|s)")
+MAX_PORT = 65535
+MAX_HOPS = 16  # arbitrary: more proxies than any path has
+TIMEOUT_MAX_MS = 10_000  # a client would have given up long before
+
+
+class InvalidSettings(Exception):  # noqa: N818  named by its consequence
+    """The settings cannot be used; `mistakes` says why, one line each with its path."""
+
+    def __init__(self, mistakes: list[str]) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = mistakes
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All that the settings file says."""
+
+    gateways: tuple[Gateway, ...]
+
+
+def read_settings(path: Path) -> Settings:
+    """Read and check the file. Raises InvalidSettings with every mistake in it."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSettings([f"cannot read {path}: {error}"]) from error
+    return parse_settings(text)
+
+
+def parse_settings(text: str) -> Settings:
+    """Parse the file's content. Raises InvalidSettings with every mistake in it."""
+    try:
+        document = load_yaml(text)
+    except yaml.YAMLError as error:
+        raise InvalidSettings([f"not YAML: {' '.join(str(error).split())}"]) from error
+    if not isinstance(document, dict):
+        raise InvalidSettings(["expected a mapping with the member gateways"])
+    mistakes: list[str] = []
+    root = Section("", document, mistakes)
+    gateways = tuple(_gateway(section) for section in root.sections("gateways"))
+    root.finish()
+    for name, count in Counter(gateway.name for gateway in gateways).items():
+        if name and count > 1:
+            mistakes.append(f"gateways: the name {name!r} stands {count} times")
+    if mistakes:
+        raise InvalidSettings(mistakes)
+    return Settings(gateways)
+
+
+def _gateway(section: Section) -> Gateway:
+    limiters = section.section("limiters")
+    addresses = limiters.texts("addresses", _check_url)
+    limiters.finish()
+    forwarded = section.section("forwardedHeaders")
+    withheld = forwarded.texts("withhold", _check_header, ("authorization", "cookie"))
+    forwarded.finish()
+    gateway = Gateway(
+        name=section.text("name", _check_gateway_name),
+        namespace=section.text("namespace", _check_label),
+        limiters=addresses,
+        allowed_namespaces=frozenset(section.texts("allowedNamespaces", _check_namespace)),
+        hosts=_hosts(section.section("hosts")),
+        hosts_default=HostsDefault(_choice(section, "hostsDefault", "None", "Any")),
+        withheld_headers=frozenset(withheld),
+        envoy=_envoy(section.section("envoy")),
+    )
+    section.finish()
+    return gateway
+
+
+def _hosts(section: Section) -> dict[str, tuple[str, ...]]:
+    hosts = {}
+    for namespace in section.members:
+        complaint = _check_label(str(namespace))
+        if complaint:
+            section.wrong(str(namespace), f"{namespace!r} {complaint}")
+        hosts[str(namespace)] = section.texts(namespace, _check_allowed_host)
+    return hosts
+
+
+def _envoy(section: Section) -> Envoy:
+    defaults = Envoy()
+    envoy = Envoy(
+        listen=_address(section.section("listen"), defaults.listen),
+        admin=_address(section.section("admin"), defaults.admin),
+        limiter_socket=section.text("limiterSocket", _check_absolute, defaults.limiter_socket),
+        timeout_ms=_timeout_ms(section, defaults.timeout_ms),
+        trusted_proxies=_trusted_proxies(section.section("trustedProxies")),
+        upstreams=tuple(_upstream(upstream) for upstream in section.sections("upstreams")),
+    )
+    section.finish()
+    return envoy
+
+
+def _address(section: Section, default: Address) -> Address:
+    address = Address(
+        section.text("address", _check_ip, default.address), section.number("port", 1, MAX_PORT, default.port)
+    )
+    section.finish()
+    return address
+
+
+def _trusted_proxies(section: Section) -> TrustedProxies:
+    trusted = TrustedProxies(section.texts("cidrs", _check_network), section.number("hops", 0, MAX_HOPS, 0))
+    if trusted.cidrs and trusted.hops:
+        section.mistakes.append(f"{section.path}: give cidrs or hops, not both")
+    section.finish()
+    return trusted
+
+
+def _upstream(section: Section) -> Upstream:
+    upstream = Upstream(
+        name=section.text("name", _check_label),
+        hosts=section.texts("hosts", _check_allowed_host),
+        address=section.text("address", lambda value: "" if value else "is empty"),
+        port=section.number("port", 1, MAX_PORT),
+    )
+    section.finish()
+    return upstream
+
+
+def _timeout_ms(section: Section, default_ms: int) -> int:
+    text = section.text("timeout", lambda value: "" if _DURATION.fullmatch(value) else "is no duration like 50ms", "")
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        return default_ms
+    milliseconds = int(match[1]) * (1 if match[2] == "ms" else 1000)
+    if not 1 <= milliseconds <= TIMEOUT_MAX_MS:
+        section.wrong("timeout", f"{text!r} is not between 1ms and {TIMEOUT_MAX_MS}ms")
+    return milliseconds
+
+
+def _choice(section: Section, name: str, *choices: str) -> str:
+    value = section.text(name, lambda given: "" if given in choices else f"is none of {', '.join(choices)}", choices[0])
+    return value if value in choices else choices[0]
+
+
+def _check_url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in {"http", "https"} and parts.hostname and parts.path in {"", "/"} and parts.port != 0
+    except ValueError:
+        usable = False
+    return "" if usable and not (parts.query or parts.fragment) else "is no base URL like http://127.0.0.1:9090"
+
+
+def _check_gateway_name(value: str) -> str:
+    return "" if _GATEWAY_NAME.fullmatch(value) else "is no name: lower-case letters, digits and -, at most 40"
+
+
+def _check_label(value: str) -> str:
+    return "" if _LABEL.fullmatch(value) else "is no name: lower-case letters, digits and -, at most 63"
+
+
+def _check_namespace(value: str) -> str:
+    return "" if value == "*" else _check_label(value)
+
+
+def _check_header(value: str) -> str:
+    return "" if _HEADER.fullmatch(value) else "is no header name in lower case"
+
+
+def _check_allowed_host(value: str) -> str:
+    problems: list[Problem] = [] if value == ANY_HOST else check_host(value, "")
+    return f"is no host: {problems[0].hint}" if problems else ""
+
+
+def _check_network(value: str) -> str:
+    parsed = parse_network(value, "")
+    return f"is no network: {parsed.hint or parsed.message}" if isinstance(parsed, Problem) else ""
+
+
+def _check_ip(value: str) -> str:
+    try:
+        ipaddress.ip_address(value)
+    except ValueError:
+        return "is no IP address"
+    return ""
+
+
+def _check_absolute(value: str) -> str:
+    return "" if value.startswith("/") else "is no absolute path"
