@@ -57,6 +57,20 @@ def test_a_good_spec_is_kept_as_it_was_written(cluster: Cluster, case: dict[str,
 
 
 @pytest.mark.requirement("R40")
-@pytest.mark.parametrize("name", ["rlpol", "rlovr", "weir"])
-def test_the_short_names_and_the_category_are_known(cluster: Cluster, name: str) -> None:
-    assert cluster.kubectl("get", name, "-n", NAMESPACE, "-o", "name") is not None
+@pytest.mark.parametrize(
+    ("kind", "short_name", "columns"),
+    [
+        ("RateLimitPolicy", "rlpol", "NAME GATEWAY MODE LIMITERS READY AGE RULES MESSAGE"),
+        ("RateLimitOverride", "rlovr", "NAME POLICY ACTION EXPIRES READY AGE MESSAGE"),
+    ],
+)
+def test_the_printed_columns_say_what_matters(cluster: Cluster, kind: str, short_name: str, columns: str) -> None:
+    (case, *_) = [c.values[0] for c in cases("accepted") if c.values[0]["kind"] == kind]
+    cluster.apply(manifest(case, "admission-printed"))
+    try:
+        printed = cluster.kubectl("get", short_name, "-n", NAMESPACE, "-o", "wide").splitlines()
+        assert printed[0].split() == columns.split()
+        listed = cluster.kubectl("get", "weir", "-n", NAMESPACE, "-o", "name").split()
+        assert f"{kind.lower()}.weir.dev/admission-printed" in listed
+    finally:
+        cluster.kubectl("delete", kind, "admission-printed", "-n", NAMESPACE, "--ignore-not-found")
