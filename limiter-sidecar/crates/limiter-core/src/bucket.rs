@@ -15,9 +15,9 @@ use record::{Record, Records};
 
 /// One rule of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Charge {
-    /// Which bucket string, as the caller numbers them.
-    pub key: usize,
+pub struct Charge<K> {
+    /// Which bucket string.
+    pub key: K,
     /// Which record in it.
     pub id: RuleId,
     /// p: what a token weighs, above 0.
@@ -42,33 +42,39 @@ pub struct Stored {
 }
 
 /// Bucket strings by key: what a store would hold, without expiry.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Buckets {
-    strings: BTreeMap<usize, Stored>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buckets<K> {
+    strings: BTreeMap<K, Stored>,
+}
+
+impl<K> Default for Buckets<K> {
+    fn default() -> Self {
+        Self { strings: BTreeMap::new() }
+    }
 }
 
 /// A rule's state during one call.
-struct Judged<'c> {
-    charge: &'c Charge,
+struct Judged<'c, K> {
+    charge: &'c Charge<K>,
     debt: f64,
     /// By how much the debt would exceed the capacity; passes when not above 0.
     excess: f64,
 }
 
-impl Buckets {
+impl<K: Ord + Clone> Buckets<K> {
     /// The string of a key, if it was ever written.
-    pub fn stored(&self, key: usize) -> Option<&Stored> {
-        self.strings.get(&key)
+    pub fn stored(&self, key: &K) -> Option<&Stored> {
+        self.strings.get(key)
     }
 
     /// Decides one request at `now_us` (µs since the epoch) and charges it if every enforcing rule passes.
-    pub fn decide(&mut self, now_us: u64, charges: &[Charge]) -> Reply {
+    pub fn decide(&mut self, now_us: u64, charges: &[Charge<K>]) -> Reply {
         let now = exact(now_us);
-        let mut read: BTreeMap<usize, Records> = BTreeMap::new();
+        let mut read: BTreeMap<&K, Records> = BTreeMap::new();
         for charge in charges {
-            read.entry(charge.key).or_insert_with(|| Records::unpack(self.strings.get(&charge.key)));
+            read.entry(&charge.key).or_insert_with(|| Records::unpack(self.strings.get(&charge.key)));
         }
-        let mut judged: Vec<Judged<'_>> = charges
+        let mut judged: Vec<Judged<'_, K>> = charges
             .iter()
             .map(|charge| judge(charge, read.get(&charge.key).and_then(|records| records.find(charge.id)), now))
             .collect();
@@ -81,14 +87,14 @@ impl Buckets {
                 }
             }
             for (key, records) in read.into_iter().filter(|(_, records)| records.changed()) {
-                self.strings.insert(key, records.pack(now));
+                self.strings.insert(key.clone(), records.pack(now));
             }
         }
         Reply { allowed, checks: judged.iter().map(Judged::reply).collect() }
     }
 }
 
-impl Judged<'_> {
+impl<K> Judged<'_, K> {
     fn passes(&self) -> bool {
         self.excess <= 0.0
     }
@@ -122,7 +128,7 @@ impl Judged<'_> {
 }
 
 /// What the rule's subject owes at `now`, and whether the increment fits on top.
-fn judge<'c>(charge: &'c Charge, record: Option<&Record>, now: f64) -> Judged<'c> {
+fn judge<'c, K>(charge: &'c Charge<K>, record: Option<&Record>, now: f64) -> Judged<'c, K> {
     let (weight, capacity) = (exact(charge.weight), exact(charge.capacity));
     let debt = record.map_or(0.0, |record| {
         let drained = record.drained_at(now);
@@ -158,3 +164,6 @@ fn exact(number: u64) -> f64 {
 fn whole(number: f64) -> u64 {
     number as u64
 }
+
+#[cfg(test)]
+mod tests;

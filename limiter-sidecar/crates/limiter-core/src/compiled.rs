@@ -268,3 +268,6 @@ impl Rule {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

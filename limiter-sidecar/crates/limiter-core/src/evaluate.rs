@@ -63,7 +63,7 @@ fn first_key() -> usize {
 ///
 /// # Errors
 /// [`EvaluateError`] with the path of what is wrong.
-pub fn evaluate(vector: &[u8]) -> Result<Vec<u8>, EvaluateError> {
+pub fn evaluate(vector: &[u8]) -> Result<String, EvaluateError> {
     let mut json = serde_json::Deserializer::from_slice(vector);
     let vector: Vector = serde_path_to_error::deserialize(&mut json)
         .map_err(|error| invalid(error.path().to_string(), error.inner().to_string()))?;
@@ -76,10 +76,10 @@ pub fn evaluate(vector: &[u8]) -> Result<Vec<u8>, EvaluateError> {
         let charges = charges.collect::<Result<Vec<_>, _>>()?;
         replies.push(buckets.decide(step.now_us, &charges).encode());
     }
-    serde_json::to_vec(&Replies { replies }).map_err(|error| invalid(String::new(), error.to_string()))
+    serde_json::to_string(&Replies { replies }).map_err(|error| invalid(String::new(), error.to_string()))
 }
 
-fn charge(rule: &Rule) -> Result<Charge, String> {
+fn charge(rule: &Rule) -> Result<Charge<usize>, String> {
     if rule.p == 0 || rule.l == 0 {
         return Err("p and l must be above 0".to_owned());
     }
@@ -101,3 +101,6 @@ fn charge(rule: &Rule) -> Result<Charge, String> {
 fn invalid(path: String, message: String) -> EvaluateError {
     EvaluateError::Invalid { path, message }
 }
+
+#[cfg(test)]
+mod tests;

@@ -53,6 +53,14 @@ pub struct Summary {
     pub overrides: usize,
 }
 
+impl Summary {
+    /// One line of JSON.
+    pub fn to_json(&self) -> String {
+        // Strings and numbers only: serialising them into memory cannot fail.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
 /// A request as people write it. A header's name may be in any case.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -191,3 +199,6 @@ impl LimitExplanation {
 fn stand_in() -> Result<HashKey, crate::subject::HashKeyError> {
     HashKey::new(&[0; HashKey::MIN_BYTES])
 }
+
+#[cfg(test)]
+mod tests;

@@ -132,3 +132,6 @@ fn append_x_rate_limit(entry: Shown<'_, '_>, since_s: u64, headers: &mut Vec<Hea
     ];
     headers.extend(fields.map(|(name, value)| (name, Cow::Owned(value.to_string()))));
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,8 @@ pub mod reply;
 pub mod request;
 pub mod respond;
 pub mod ruleset;
+#[cfg(test)]
+mod samples;
 pub mod subject;
 pub mod verdict;
 

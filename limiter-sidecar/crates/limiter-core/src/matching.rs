@@ -77,3 +77,6 @@ impl Index {
         found
     }
 }
+
+#[cfg(test)]
+mod tests;

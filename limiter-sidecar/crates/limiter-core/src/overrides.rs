@@ -117,3 +117,6 @@ impl Overrides {
         self.list.get(first.min()?)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -207,3 +207,6 @@ impl RuleUse<'_> {
         self.rule.enforces() && matches!(self.standing, Standing::Blocked { .. } | Standing::DeniedMissingKey(_))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -127,3 +127,6 @@ fn unsigned(value: i64, position: usize) -> Result<u64, ReplyError> {
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

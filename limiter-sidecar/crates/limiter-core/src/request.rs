@@ -82,3 +82,6 @@ impl<'a> Request<'a> {
         self.headers.value(name).and_then(|value| std::str::from_utf8(value).ok())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -159,3 +159,6 @@ fn percent_encoded(text: &str) -> String {
     }
     encoded
 }
+
+#[cfg(test)]
+mod tests;

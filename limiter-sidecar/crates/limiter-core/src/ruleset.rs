@@ -95,3 +95,6 @@ impl Document {
         Ok(document)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -105,3 +105,6 @@ impl KeySpec {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

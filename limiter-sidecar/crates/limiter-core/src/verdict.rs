@@ -206,3 +206,6 @@ fn longest(rules: &[RuleUse<'_>], waits: &[Option<Wait>]) -> Option<usize> {
     }
     named.map(|(place, _)| place)
 }
+
+#[cfg(test)]
+mod tests;

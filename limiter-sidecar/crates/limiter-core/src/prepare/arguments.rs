@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The script's ARGV, as bytes that the server only ships.
+//! What the store gets to decide: the script's ARGV as bytes that the server only ships, or charges for buckets in memory.
 
 use super::Prepared;
+use crate::bucket::Charge;
+use crate::subject::BucketKey;
 
 impl Prepared<'_> {
     /// Hands the script's arguments to `ship`, one after the other: clock, number of rules, seven for each rule.
@@ -23,5 +25,20 @@ impl Prepared<'_> {
             ship(digits.format(check.limit.increment(check.cost)).as_bytes());
             ship(if rule.rule.enforces() { b"1" } else { b"0" });
         }
+    }
+
+    /// The same checks for [`crate::bucket::Buckets`].
+    pub fn charges(&self) -> impl Iterator<Item = Charge<BucketKey>> {
+        self.checks().filter_map(|(rule, check)| {
+            Some(Charge {
+                key: *self.keys.get(check.key)?,
+                id: rule.rule.id,
+                weight: check.limit.weight(),
+                drain_per_us: check.limit.drain_per_us(),
+                capacity: check.limit.capacity(),
+                increment: check.limit.increment(check.cost),
+                enforcing: rule.rule.enforces(),
+            })
+        })
     }
 }

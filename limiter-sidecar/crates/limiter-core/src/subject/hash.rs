@@ -34,7 +34,7 @@ pub struct Subject([u8; 22]);
 pub struct PolicyTag([u8; 11]);
 
 /// `weir:1:{<subject>}:<policy>`: one bucket string. The hash tag keeps all of one subject in one cluster slot.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BucketKey([u8; 43]);
 
 /// The secret that makes subjects unguessable, ready for use. Its bytes cannot be read back.
