@@ -77,9 +77,14 @@ SHOWN = list(shown())
 ENFORCED = documents((ROOT / "examples" / "02-orders-enforce.yaml").read_text())
 
 
-def beside(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """The manifest, and for an override the policy of the examples, which the documentation's overrides refer to."""
-    return [*ENFORCED, manifest] if manifest["kind"] == "RateLimitOverride" else [manifest]
+def beside(case: Shown) -> list[dict[str, Any]]:
+    """The manifest; for an override also its policy, from the same page, else from the examples."""
+    if case.manifest["kind"] == "RateLimitPolicy":
+        return [case.manifest]
+    page = case.where.rsplit(":", 1)[0]
+    wanted = case.manifest["spec"]["policyRef"]["name"]
+    own = [s.manifest for s in SHOWN if s.where.startswith(f"{page}:") and s.manifest["metadata"]["name"] == wanted]
+    return [*(own[:1] or ENFORCED), case.manifest]
 
 
 @pytest.mark.requirement("R40")
@@ -117,9 +122,9 @@ def test_the_documentation_shows_manifests_at_all() -> None:
 
 @pytest.mark.parametrize("case", [s for s in SHOWN if not s.refused], ids=lambda case: case.where)
 def test_a_manifest_in_the_documentation_is_accepted(case: Shown) -> None:
-    assert problems(*beside(case.manifest)) == []
+    assert problems(*beside(case)) == []
 
 
 @pytest.mark.parametrize("case", [s for s in SHOWN if s.refused], ids=lambda case: case.where)
 def test_a_manifest_that_is_shown_as_wrong_is_refused_with_the_quoted_words(case: Shown) -> None:
-    assert case.refused in [str(problem) for problem in problems(*beside(case.manifest))]
+    assert case.refused in [str(problem) for problem in problems(*beside(case))]

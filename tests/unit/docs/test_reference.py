@@ -12,6 +12,7 @@ import pytest
 import yaml
 from prometheus_client import Counter, Histogram
 
+from weir_operator.main import main
 from weir_operator.metrics import Metrics
 from weir_operator.settings import parse_settings
 
@@ -79,9 +80,19 @@ def leaves(schema: dict[str, Any], path: str = "") -> Iterator[str]:
         yield from [here] if described_as_one or "properties" not in member else leaves(member, f"{here}.")
 
 
+def test_every_flag_of_the_operator_is_documented_with_its_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    described = " ".join(capsys.readouterr().out.split())
+    text = page("operator-settings")
+    assert column(text, r"^\| `--([a-z-]+)") == set(re.findall(r"(?<= )--([a-z-]+) ", described)) - {"help"}
+    for default in re.findall(r"default ([a-z0-9.:]+)", described):
+        assert f"| `{default}` |" in text
+
+
 def test_every_setting_of_a_gateway_is_documented() -> None:
     schema = json.loads((ROOT / "charts" / "weir" / "values.schema.json").read_text())["$defs"]["gateway"]
-    outer, inner = page("operator-settings").split("## `gateways[].envoy`")
+    outer, inner = page("operator-settings").split("## `gateways[]`")[1].split("## `gateways[].envoy`")
     assert column(outer, r"`([A-Za-z.]+)`") == set(leaves(schema))
     assert column(inner, r"`([A-Za-z.]+)`") == set(leaves(schema["properties"]["envoy"]))
 
