@@ -78,8 +78,8 @@ class Operator:
                     tasks.create_task(loop.run(), name=f"loop {loop.name}")
                 tasks.create_task(self._relist_for_ever(), name="relist")
         finally:
-            await asyncio.to_thread(self._watch.stop)
             await self._cluster.close()
+            await asyncio.to_thread(self._watch.stop)
 
     def complaints(self) -> list[str]:
         """Return what only a restart could cure; empty = alive."""

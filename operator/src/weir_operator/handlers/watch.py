@@ -24,7 +24,7 @@ LOGIN_AGAIN_AFTER_S = 5.0
 SERVER_TIMEOUT_S = 240  # the server ends each watch, so that a half-dead connection cannot live for ever
 CLIENT_TIMEOUT_S = 300.0  # and so do we, should the server not
 CONNECT_TIMEOUT_S = 5.0
-STOP_WITHIN_S = 1.5
+STOP_WITHIN_S = 1.0  # the process has 3 s for all of its end
 
 Sink = Callable[[Resource, Object, bool], None]
 """Takes (resource, object, deleted); called in kopf's thread."""
@@ -55,12 +55,13 @@ class Watch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask kopf to end and wait for it, but not long: nothing of it needs saving."""
+        """Ask kopf to end and wait for it, but not long: nothing of it needs saving. Harmless before `start`."""
         self._stopping.set()
         loop, stop = self._loop, self._stop
         if loop is not None and stop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(stop.set)
-        self._thread.join(STOP_WITHIN_S)
+        if self._thread.is_alive():
+            self._thread.join(STOP_WITHIN_S)
 
     def _run(self) -> None:
         with asyncio.Runner() as runner:
@@ -119,7 +120,7 @@ class Watch:
         settings.watching.connect_timeout = CONNECT_TIMEOUT_S
         settings.networking.connect_timeout = CONNECT_TIMEOUT_S
         settings.watching.label_selectors[CONFIG_MAPS.group, CONFIG_MAPS.version, CONFIG_MAPS.plural] = self._selector
-        settings.queueing.exit_timeout = STOP_WITHIN_S / 3
+        settings.queueing.exit_timeout = STOP_WITHIN_S / 2
         settings.process.ultimate_exiting_timeout = None  # our main thread decides when the process ends
         return settings
 
