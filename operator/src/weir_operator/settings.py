@@ -26,6 +26,7 @@ _GATEWAY_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")  # leaves room fo
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
 _DURATION = re.compile(r"([0-9]+)(ms|s)")
 MAX_PORT = 65535
+SOCKET_PATH_MAX = 107  # the kernel's 108 bytes with the end of the string
 MAX_HOPS = 16  # arbitrary: more proxies than any path has
 TIMEOUT_MAX_MS = 10_000  # a client would have given up long before
 
@@ -110,13 +111,24 @@ def _envoy(section: Section) -> Envoy:
     envoy = Envoy(
         listen=_address(section.section("listen"), defaults.listen),
         admin=_address(section.section("admin"), defaults.admin),
-        limiter_socket=section.text("limiterSocket", _check_absolute, defaults.limiter_socket),
+        limiter_socket=section.text("limiterSocket", _check_socket, defaults.limiter_socket),
         timeout_ms=_timeout_ms(section, defaults.timeout_ms),
         trusted_proxies=_trusted_proxies(section.section("trustedProxies")),
         upstreams=tuple(_upstream(upstream) for upstream in section.sections("upstreams")),
     )
+    _check_distinct(section, envoy.upstreams)
     section.finish()
     return envoy
+
+
+def _check_distinct(section: Section, upstreams: tuple[Upstream, ...]) -> None:
+    """Envoy refuses a whole bootstrap in which a cluster's name or a host stands twice."""
+    names = Counter(upstream.name for upstream in upstreams)
+    hosts = Counter(host for upstream in upstreams for host in upstream.hosts)
+    for what, counted in (("name", names), ("host", hosts)):
+        for value, count in counted.items():
+            if value and count > 1:
+                section.wrong("upstreams", f"the {what} {value!r} stands {count} times")
 
 
 def _address(section: Section, default: Address) -> Address:
@@ -142,6 +154,8 @@ def _upstream(section: Section) -> Upstream:
         address=section.text("address", lambda value: "" if value else "is empty"),
         port=section.number("port", 1, MAX_PORT),
     )
+    if not upstream.hosts:
+        section.wrong("hosts", 'is required: at least one host, "*" for the rest')
     section.finish()
     return upstream
 
@@ -205,5 +219,7 @@ def _check_ip(value: str) -> str:
     return ""
 
 
-def _check_absolute(value: str) -> str:
-    return "" if value.startswith("/") else "is no absolute path"
+def _check_socket(value: str) -> str:
+    if not value.startswith("/"):
+        return "is no absolute path"
+    return "" if len(value.encode()) <= SOCKET_PATH_MAX else f"is longer than {SOCKET_PATH_MAX} bytes"
