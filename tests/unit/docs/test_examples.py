@@ -25,7 +25,7 @@ BLOCK = re.compile(
     r"^(?:<!-- refused: (?P<refused>.+?) -->\n+)?(?P<fence>```)ya?ml\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 MANIFESTS = sorted((ROOT / "examples").glob("0*.yaml"))
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "charts" / "weir" / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from weir_operator.settings import parse_settings
 
 ROOT = Path(__file__).resolve().parents[3]
 REFERENCE = ROOT / "docs" / "reference"
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "charts" / "weir" / "README.md", *(ROOT / "docs").rglob("*.md")])
 CODE = re.compile(r"(`+).+?\1", re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)(?:#[^)]*)?\)")
 
