@@ -138,14 +138,18 @@ def _check_value(value: SubjectValue, path: str) -> Iterator[Problem]:
 def _check_fit(spec: OverrideSpec, selected: Sequence[Rule]) -> Iterator[Problem]:
     keyed = sorted(set().union(*(_sources(rule) for rule in selected)))
     known = f"their keys are made of: {', '.join(keyed)}" if keyed else "they have one counter for everybody"
+    misfits: list[Problem] = []
     for index, subject in enumerate(spec.subjects):
         path = f"spec.subjects[{index}]"
-        strangers = sorted(_names(subject) - set(keyed))
-        for name in strangers:
-            yield invalid(f"{path}.{name}", "is a source that no selected rule is keyed on", known)
+        strangers = [value.source for value in subject if _canonical(value.source) not in keyed]
+        message = "is a source that no selected rule is keyed on"
+        misfits += (invalid(f"{path}.{source}", message, known) for source in strangers)
         if not strangers and not any(_names(subject) <= _sources(rule) for rule in selected):
             hint = "write one override for each rule's own sources"
-            yield invalid(path, "names sources that no single selected rule is keyed on together", hint)
+            misfits.append(invalid(path, "names sources that no single selected rule is keyed on together", hint))
+    yield from misfits
+    if misfits:
+        return  # that a rule is left without a subject only follows from these
     for index, name in enumerate(spec.rules):
         (rule,) = (rule for rule in selected if rule.name == name)
         if not any(_names(subject) <= _sources(rule) for subject in spec.subjects):
