@@ -5,26 +5,55 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export PYTHONPATH := $(CURDIR)/tests/e2e
 PY := .venv/bin/python
+GATEWAYS ?= 2
+STORE ?= single
+GENERATED := crds charts/weir/files/crds limiter-sidecar/schema
 
-.PHONY: help setup fmt lint test test-unit requirements clean
+.PHONY: help setup doctor fmt lint demo up down test test-unit test-conformance test-integration test-e2e \
+  generate verify golden bench requirements clean
 
 help: ## Print this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | column -t -s "$$(printf '\t')"
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | column -t -s "$$(printf '\t')"
 
-setup: ## Make .venv with the pinned packages, the operator and the limiter (does nothing when nothing changed)
+setup: ## Make .venv: pinned packages, the operator, the limiter (does nothing when nothing changed)
 	@python3 -m lab.workspace
 
-fmt: setup ## Sort imports and apply ruff's and rustfmt's safe fixes
-	$(PY) -m ruff check --select I --fix .
+doctor: ## Say what this machine has, what will be fetched, and what somebody must install
+	@python3 -m lab doctor
 
-lint: setup ## Everything that reads code without running it
+fmt: setup ## Format Python and Rust, sort imports
+	$(PY) -m ruff check --select I --fix . && $(PY) -m ruff format .
+	cd limiter-sidecar && cargo fmt --all
+
+lint: setup ## Everything that reads the code without running it
 	@$(PY) -m lab.rings lint
 
-test: setup ## All rings, cheapest first; the last line is the sum
+demo: setup ## Show the main job on real parts, judge it by its figures, take everything down
+	@$(PY) -m lab demo
+
+up: setup ## Start the demo's environment and leave it running: GATEWAYS=2; writes .weir/env
+	@$(PY) -m lab up --gateways $(GATEWAYS) --store $(STORE)
+
+down: setup ## End exactly what `make up` started
+	@$(PY) -m lab down
+
+test: setup ## All rings of tests, cheapest first; the last line is the sum
 	@$(PY) -m lab.rings
 
-test-unit: setup ## Unit tests
+test-unit: setup ## Unit tests, Python and Rust
 	@$(PY) -m lab.rings unit
 
-clean: ## Remove what this repository's commands made here (caches in your home stay)
+test-conformance: setup ## The same vectors over the Python model, the Lua script in a real store, the Rust core
+	@$(PY) -m lab.rings conformance
+
+test-integration: setup ## The limiter as a process, with a real store and a real Envoy
+	@$(PY) -m lab.rings integration
+
+test-e2e: setup ## Everything of the demo, case by case
+	@$(PY) -m lab.rings e2e
+
+requirements: setup ## Requirement -> tests -> last outcome
+	@$(PY) -m pytest tests --collect-only -q --requirements | grep -E '^R[0-9]+ '
+
+clean: ## Remove what this repository's commands made here (the caches in your home stay)
 	rm -rf .venv .weir limiter-sidecar/target .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -17,6 +17,7 @@ import pytest
 
 _TESTS = Path(__file__).resolve().parent
 _OUTCOMES = _TESTS.parent / ".weir" / "requirements.json"
+_OUTCOMES_WORST_LAST = ("passed", "not run", "skipped", "failed")
 _RINGS = ("unit", "conformance", "integration", "e2e")
 
 
@@ -77,9 +78,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for requirement in requirements:
             table[requirement].append(test)
     terminalreporter.write_line("")
-    for requirement, tests in sorted(table.items()):
-        for test in sorted(tests):
-            terminalreporter.write_line(f"{requirement}  {outcomes.get(test, 'not run'):<8} {test}")
+    for requirement, cases in sorted(table.items()):
+        tests = defaultdict(list)
+        for case in cases:
+            tests[case.split("[")[0]].append(outcomes.get(case, "not run"))
+        for test, results in sorted(tests.items()):
+            worst = max(results, key=_OUTCOMES_WORST_LAST.index)
+            terminalreporter.write_line(f"{requirement}  {worst:<8} {test} ({len(results)})")
 
 
 def _refuse_skips_in_ci(report: pytest.TestReport | pytest.CollectReport) -> None:

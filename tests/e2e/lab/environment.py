@@ -83,14 +83,28 @@ class Environment:
         """Write down what runs now; after a restart of a part, this makes `make down` find the new process."""
         self.state.remember(self.parts, getattr(self, "cluster", None), self.sockets, self._manifests)
 
+    def revive(self) -> None:
+        """Start what a test has killed, wait until it is ready, and remember the new processes."""
+        dead = [program for program in self._programs if not program.part.alive]
+        if not self.store.part.alive:
+            self.store.restart()
+        for program in dead:
+            program.restart()
+        for program in dead:
+            program.wait_ready()
+        self.save()
+
     @property
     def parts(self) -> list[Part]:
         """The processes in start order, without the cluster's own."""
         started = [self.store.part] if hasattr(self, "store") else []
-        started += [getattr(self, name).part for name in ("upstream",) if hasattr(self, name)]
-        started += [limiter.program.part for limiter in self.limiters]
-        started += [self.operator.part] if hasattr(self, "operator") else []
-        return started + [envoy.program.part for envoy in self.envoys]
+        return started + [program.part for program in self._programs]
+
+    @property
+    def _programs(self) -> list[Program]:
+        named = [self.__dict__[name] for name in ("upstream", "operator") if name in self.__dict__]
+        limiters = [limiter.program for limiter in self.limiters]
+        return [*named, *limiters, *(envoy.program for envoy in self.envoys)]
 
     @property
     def urls(self) -> list[str]:
@@ -147,9 +161,7 @@ class Environment:
         for number, port in enumerate(self._ports):
             log = self.logs / f"limiter-{number}.log"
             self.limiters.append(
-                programs.start_limiter(
-                    number, options, admin_port=port, sockets=self.sockets, run=self.folder, log=log
-                )
+                programs.start_limiter(number, options, admin_port=port, sockets=self.sockets, run=self.folder, log=log)
             )
             self.save()
         settings = self.folder / "settings.yaml"

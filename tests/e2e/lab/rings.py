@@ -74,30 +74,38 @@ def _junit(report: Path) -> Callable[[int, str], Count]:
     return count
 
 
-def lint(name: str, *argv: str | Path, cwd: Path = ROOT) -> Command:
-    """A command that counts as one check."""
+def _check(name: str, *argv: str | Path, cwd: Path = ROOT) -> Command:
     return Command(name, argv, cwd, _as_one)
 
 
-def pytest(folder: str) -> Command:
-    """All tests of a folder; every test counts."""
+def _pytest(folder: str) -> Command:
     report = _REPORTS / f"{folder.replace('/', '-')}.xml"
-    argv = (_BIN / "python", "-m", "pytest", folder, f"--junitxml={report}")
-    return Command(f"pytest {folder}", argv, ROOT, _junit(report))
+    return Command(f"pytest {folder}", ("python", "-m", "pytest", folder, f"--junitxml={report}"), ROOT, _junit(report))
 
 
-def cargo_test() -> Command:
-    """The Rust tests of the crates that need no Python."""
-    argv = ("cargo", "test", "--workspace", "--exclude", "limiter-py", "--quiet")
-    return Command("cargo test", argv, _RUST, _cargo)
+def _ring(*commands: Command) -> tuple[Command, ...]:
+    return tuple(command for command in commands if command.cwd.exists())
 
 
 RINGS: dict[str, tuple[Command, ...]] = {
-    "lint": (
-        lint("ruff", _BIN / "ruff", "check", "."),
-        lint("mypy", _BIN / "mypy", "operator/src", "tests/e2e/lab"),
+    "lint": _ring(
+        _check("ruff", "ruff", "check", "."),
+        _check("mypy", "mypy", "operator/src", "limiter-sidecar/python", "tests/e2e/lab"),
+        _check("import-linter", "lint-imports"),
+        _check("luacheck", "luacheck", "--config", "lua/.luacheckrc", "lua"),
+        _check("rustfmt", "cargo", "fmt", "--all", "--check", cwd=_RUST),
+        _check("clippy", *"cargo clippy --workspace --all-targets --quiet -- -D warnings".split(), cwd=_RUST),
+        _check("cargo-deny", "cargo-deny", "check", "bans", "licenses", "sources", cwd=_RUST),
+        _check("stubtest", "python", "-m", "mypy.stubtest", "weir_limiter._core"),
+        _check("generated files", "make", "--no-print-directory", "verify"),
     ),
-    "unit": (pytest("tests/unit"),),
+    "unit": _ring(
+        _pytest("tests/unit"),
+        Command("cargo test", ("cargo", "test", "--workspace", "--exclude", "limiter-py", "--quiet"), _RUST, _cargo),
+    ),
+    "conformance": _ring(_pytest("tests/conformance")),
+    "integration": _ring(_pytest("tests/integration")),
+    "e2e": _ring(_pytest("tests/e2e")),
 }
 
 
@@ -120,7 +128,7 @@ def run(names: list[str]) -> Count:
 
 
 def _run_command(command: Command) -> Count:
-    say(f"\n· {command.name}: {' '.join(_short(word) for word in command.argv)}")
+    say(f"\n· {command.name}: {' '.join(str(word).removeprefix(f'{ROOT}/') for word in command.argv)}")
     for stale in command.argv:
         if str(stale).startswith("--junitxml="):
             Path(str(stale).removeprefix("--junitxml=")).unlink(missing_ok=True)
@@ -135,10 +143,6 @@ def _run_command(command: Command) -> Count:
         sys.stdout.flush()
         lines.append(line)
     return command.count(child.wait(), "".join(lines))
-
-
-def _short(word: str | Path) -> str:
-    return str(word).removeprefix(f"{_BIN}/").removeprefix(f"{ROOT}/")
 
 
 def main(names: list[str]) -> int:

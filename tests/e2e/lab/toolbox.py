@@ -70,11 +70,17 @@ def luacheck() -> Path:
     how = "install luacheck: `apt-get install lua-check`, `brew install luacheck` or `luarocks install luacheck`"
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         raise MissingToolError(f"luacheck is missing; {how}")
-    with step("Install luacheck (Debian's package lua-check)"):
-        run_logged(["apt-get", "update"], log=CACHE / "logs" / "apt-update.log")
-        quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-        run_logged(["apt-get", "install", "-y", "lua-check"], log=CACHE / "logs" / "apt-install.log", env=quiet)
+    _from_debian("lua-check")
     return installed("luacheck") or Path("/usr/bin/luacheck")
+
+
+def redis_for_ci() -> None:
+    """In CI the store's tests run on Redis as well as on Valkey: install Debian's, which starts no service there.
+
+    On a person's machine nothing is installed: the tests take what there is and the wheel's Valkey.
+    """
+    if os.environ.get("CI") == "true" and not installed("redis-server") and os.geteuid() == 0:
+        _from_debian("redis-server")
 
 
 def docker_answers() -> bool:
@@ -106,6 +112,13 @@ def require() -> None:
     missing = [f"  {found.tool}: {found.note}" for found in examine() if not found.good]
     if missing:
         raise MissingToolError("this machine lacks:\n" + "\n".join(missing))
+
+
+def _from_debian(package: str) -> None:
+    with step(f"Install Debian's package {package}"):
+        run_logged(["apt-get", "update"], log=CACHE / "logs" / "apt-update.log")
+        quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+        run_logged(["apt-get", "install", "-y", package], log=CACHE / "logs" / f"apt-{package}.log", env=quiet)
 
 
 def _rust() -> Finding:
