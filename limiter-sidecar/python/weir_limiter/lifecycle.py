@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The life of the serving process: start, wait for a signal, drain, end with a status that says why.
+
+Owns signals and exit statuses. The main thread does nothing but wait; the server's threads are Rust's.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Final
+
+from weir_limiter._core import ConfigError, Server
+from weir_limiter.config import Settings
+
+EXIT_OK: Final = 0
+EXIT_USAGE: Final = 2        # argparse's own
+EXIT_BROKEN: Final = 70      # EX_SOFTWARE: a server thread ended by itself; whoever supervises us starts a fresh process
+
+_ENDING: Final = frozenset({signal.SIGTERM, signal.SIGINT})
+_LOOK_EVERY_S: Final = 1.0   # how soon a dead server thread is noticed; small beside any supervisor's restart delay
+
+
+def serve(settings: Settings) -> int:
+    """Serve until SIGTERM or SIGINT; return the exit status."""
+    # Blocked before any thread starts, so that every thread inherits it and only `sigtimedwait` below takes them.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        server = Server(settings)
+        server.start()
+    except ConfigError as error:
+        print(f"weir-limiter: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    ended = None
+    while ended is None and server.stats().alive:
+        ended = signal.sigtimedwait(_ENDING, _LOOK_EVERY_S)
+    server.stop(settings.drain_s)
+    if ended is None:
+        print("weir-limiter: a server thread ended by itself; see the log above", file=sys.stderr)
+        return EXIT_BROKEN
+    return EXIT_OK

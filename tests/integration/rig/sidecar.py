@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`weir-limiter serve` as a process, with its mounted ConfigMap, its admin port and its log."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lab.processes import Part, free_port, spawn
+from lab.waiting import eventually
+from rig.documents import GATEWAY, revision_of
+
+PROGRAM = Path(sys.executable).with_name("weir-limiter")
+HASH_KEY = "integration-tests-share-this-hash-key"
+NAME = f"{GATEWAY}-rules-0"
+_WITHIN_S = 10.0    # every change is live within half a second on an idle machine
+_stamps = itertools.count(1)
+
+
+@dataclass(slots=True)
+class Mount:
+    """A directory that is updated as the kubelet updates a ConfigMap volume."""
+
+    directory: Path
+
+    def publish(self, document: bytes, *, key: str = "ruleset.json") -> None:
+        """Make a new directory, point `..data` at it in one rename, remove the old one."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        data, partial = self.directory / "..data", self.directory / "..data_tmp"
+        fresh = self.directory / f"..{next(_stamps)}"
+        fresh.mkdir()
+        (fresh / key).write_bytes(document)
+        old = self.directory / data.readlink() if data.is_symlink() else None
+        partial.symlink_to(fresh.name)
+        partial.rename(data)
+        link = self.directory / key
+        if not link.is_symlink():
+            link.symlink_to(Path("..data") / key)
+        if old is not None:
+            for file in old.iterdir():
+                file.unlink()
+            old.rmdir()
+
+
+@dataclass(slots=True)
+class Sidecar:
+    """One running limiter. `part` is replaced by `restart`."""
+
+    run: Path
+    store_url: str
+    flags: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    name: str = "limiter"
+    admin_port: int = field(default_factory=free_port)
+    part: Part = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.mount.directory.mkdir(parents=True, exist_ok=True)
+        self.part = self._spawn()
+
+    @property
+    def mount(self) -> Mount:
+        """Where its rules are mounted."""
+        return Mount(self.run / f"{self.name}-rules")
+
+    @property
+    def socket(self) -> Path:
+        """Where Envoy asks."""
+        return self.run / f"{self.name}.sock"
+
+    @property
+    def state_dir(self) -> Path:
+        """Where it keeps the last good rules."""
+        return self.run / f"{self.name}-state"
+
+    def publish(self, document: bytes) -> None:
+        """Mount a document and wait until it is in force."""
+        self.mount.publish(document)
+        self.wait_revision(revision_of(document))
+
+    def wait_revision(self, revision: int) -> None:
+        """Return once exactly this revision is in force."""
+        eventually(lambda: self.ruleset()["revision"] == revision, _WITHIN_S, what=f"revision {revision} is in force")
+
+    def wait_store(self, state: str) -> None:
+        """Return once the store is Up or Down for it."""
+        eventually(lambda: self.status()["store"]["state"] == state, _WITHIN_S, what=f"the store is {state}")
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body of an admin page. Raises OSError while nothing listens."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.admin_port}{path}", timeout=5) as response:
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def status(self) -> dict[str, Any]:
+        """The status document."""
+        return dict(json.loads(self.get("/status")[1]))
+
+    def ruleset(self) -> dict[str, Any]:
+        """The ruleset's part of the status document. Raises AssertionError before the first document."""
+        rulesets = self.status()["rulesets"]
+        assert NAME in rulesets, "no ruleset yet"
+        return dict(rulesets[NAME])
+
+    def rule(self, name: str = "burst") -> dict[str, Any]:
+        """One rule's evidence."""
+        return next(entry for entry in self.status()["rules"] if entry["rule"] == name)
+
+    def metric(self, name: str, **labels: str) -> float:
+        """A metric's value; 0 for a series that does not exist (yet)."""
+        wanted = {f'{label}="{value}"' for label, value in labels.items()}
+        for line in self.get("/metrics")[1].splitlines():
+            series, _, value = line.rpartition(" ")
+            found, _, rest = series.partition("{")
+            if found == name and wanted <= set(rest.rstrip("}").split(",")) | {""}:
+                return float(value)
+        return 0.0
+
+    def resident_bytes(self) -> int:
+        """Its resident memory."""
+        status = Path(f"/proc/{self.part.pid}/status").read_text()
+        return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS"))
+
+    def log(self) -> str:
+        """Everything it has logged."""
+        return self.part.log.read_text()
+
+    def wait_up(self) -> None:
+        """Return once its admin port answers."""
+        eventually(lambda: self.get("/healthz")[0] == 200, _WITHIN_S, what=f"{self.name} answers; {self.part.tail()}")
+
+    def restart(self) -> None:
+        """End it and start it again with the same command line."""
+        self.part.stop()
+        self.part = self._spawn()
+        self.wait_up()
+
+    def _spawn(self) -> Part:
+        argv = [
+            str(PROGRAM), "serve", "--gateway", GATEWAY, "--instance", self.name, "--listen", f"unix:{self.socket}",
+            "--admin", f"127.0.0.1:{self.admin_port}", "--rules-dir", str(self.mount.directory), "--drain", "2s", *self.flags,
+        ]  # fmt: skip
+        env = {"WEIR_LIMITER_STORE": self.store_url, "WEIR_LIMITER_HASH_KEY": HASH_KEY, **self.env}
+        return spawn(self.name, argv, log=self.run / f"{self.name}.log", env=env)

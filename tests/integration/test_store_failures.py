@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store that is away, frozen, foreign or locked: the rule's failure mode decides, at once, and the limit comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from lab.processes import free_port
+from lab.store import Store, start_store
+from lab.waiting import eventually
+from rig.documents import document, limit, policy, rule, single
+from rig.envoy import Envoy
+from rig.sidecar import Sidecar
+
+ROUNDS = 50
+
+
+@pytest.fixture
+def frail_store(tmp_path: Path) -> Iterator[Store]:
+    """A store of the test's own, to be broken."""
+    store = start_store(tmp_path, name="frail")
+    yield store
+    store.resume()
+    store.stop()
+
+
+@pytest.fixture
+def foreign_port() -> Iterator[int]:
+    """A port where something answers that is no store."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server.server_address[1]
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def both_modes() -> bytes:
+    """/open/* fails open, /closed/* fails closed."""
+    return document(
+        policy(rule(limit=limit(3)), id="a/open", match={"hosts": [], "routes": [{"path": "/open/*", "methods": []}]}),
+        policy(
+            rule(limit=limit(3), onStoreFailure="Closed"), id="b/closed",
+            match={"hosts": [], "routes": [{"path": "/closed/*", "methods": []}]},
+        ),
+    )  # fmt: skip
+
+
+async def assert_failure_modes(sidecar: Sidecar) -> None:
+    """Every request of both kinds gets its rule's failure mode, whole and without half-filled headers."""
+    async with Envoy.beside(sidecar.socket) as envoy:
+        for _ in range(ROUNDS):
+            opened, closed = await asyncio.gather(envoy.key("k", "/open/x"), envoy.key("k", "/closed/x"))
+            assert opened.allowed
+            assert opened.headers == {"x-ratelimit-mode": "open"}
+            assert (closed.status, closed.problem["code"]) == (503, "limiter_unavailable")
+            assert closed.headers["retry-after"] == "1"
+            assert closed.problem["type"].endswith("#temporary-reduced-capacity")
+    decided = sidecar.metric("weir_decision_seconds_count")
+    # 25 ms is far above the deadline of 5 ms: it leaves room for a busy machine, and none for a hang.
+    assert sidecar.metric("weir_decision_seconds_bucket", le="0.025") == decided
+    assert sidecar.metric("weir_requests_total", decision="open") == ROUNDS
+    assert sidecar.metric("weir_requests_total", decision="closed") == ROUNDS
+    assert sidecar.get("/readyz")[0] == 200, "a store failure must not take the sidecar out of service"
+
+
+@pytest.mark.requirement("R23", "R24")
+async def test_nothing_listens_at_the_stores_address(start_sidecar: Callable[..., Sidecar]) -> None:
+    """D30: refused at start."""
+    sidecar = start_sidecar(f"redis://127.0.0.1:{free_port()}")
+    sidecar.publish(both_modes())
+    await assert_failure_modes(sidecar)
+    assert sidecar.metric("weir_store_failures_total", reason="connection") == 2 * ROUNDS
+    assert "refused" in sidecar.status()["store"]["error"]
+
+
+@pytest.mark.requirement("R24")
+async def test_the_stores_name_does_not_exist(start_sidecar: Callable[..., Sidecar]) -> None:
+    """D30: the name service knows nothing of it."""
+    sidecar = start_sidecar("redis://store.invalid:6379")
+    sidecar.publish(both_modes())
+    await assert_failure_modes(sidecar)
+
+
+@pytest.mark.requirement("R24")
+async def test_something_else_answers_at_the_stores_address(
+    start_sidecar: Callable[..., Sidecar], foreign_port: int
+) -> None:
+    """D30: a port that speaks HTTP."""
+    sidecar = start_sidecar(f"redis://127.0.0.1:{foreign_port}")
+    sidecar.publish(both_modes())
+    await assert_failure_modes(sidecar)
+    assert sidecar.status()["store"]["state"] == "Down"
+
+
+@pytest.mark.requirement("R24")
+async def test_the_store_refuses_the_password(tmp_path: Path, start_sidecar: Callable[..., Sidecar]) -> None:
+    """D30, D61: wrong credentials, which show nowhere."""
+    store = start_store(tmp_path, name="locked", password="the-right-one")
+    try:
+        sidecar = start_sidecar(f"redis://:hunter2-is-wrong@127.0.0.1:{store.port}")
+        sidecar.publish(both_modes())
+        await assert_failure_modes(sidecar)
+        error = sidecar.status()["store"]["error"]
+        assert "credentials" in error
+        assert "hunter2" not in sidecar.log() + error + sidecar.get("/metrics")[1]
+    finally:
+        store.stop()
+
+
+@pytest.mark.requirement("R24")
+async def test_a_store_with_a_password_on_a_unix_socket_is_used(
+    tmp_path: Path, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    store = start_store(tmp_path, name="local", password="p@ss/word", socket=tmp_path / "store.sock")
+    try:
+        for url in (store.url, f"redis+unix://{store.socket}?pass=p%40ss%2Fword"):
+            sidecar = start_sidecar(url)
+            sidecar.wait_store("Up")
+            sidecar.publish(single(limit=limit(1)))
+            async with Envoy.beside(sidecar.socket) as envoy:
+                assert "ratelimit" in (await envoy.key(url)).headers
+    finally:
+        store.stop()
+
+
+@pytest.mark.requirement("R21", "R24")
+async def test_a_frozen_store_costs_one_deadline_each_then_nothing_and_no_memory(
+    frail_store: Store, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """D31: SIGSTOP under load with an open connection, then SIGCONT."""
+    sidecar = start_sidecar(frail_store.url)
+    sidecar.wait_store("Up")
+    sidecar.publish(single(limit=limit(5, period_s=3600)))
+    async with Envoy.beside(sidecar.socket) as envoy:
+        assert (await envoy.key("warm")).allowed
+        frail_store.pause()
+        try:
+            while sidecar.status()["store"]["state"] == "Up":
+                answers = await asyncio.gather(*(envoy.key(f"k{number}") for number in range(64)))
+                assert all(answer.headers == {"x-ratelimit-mode": "open"} for answer in answers)
+            assert sidecar.metric("weir_store_failures_total", reason="timeout") > 0
+            timeouts, before = sidecar.metric("weir_store_failures_total", reason="timeout"), sidecar.resident_bytes()
+            for _ in range(100):
+                answers = await asyncio.gather(*(envoy.key(f"k{number}") for number in range(64)))
+                assert all(answer.allowed for answer in answers)
+            # While it is known to be away nobody waits for it.
+            assert sidecar.metric("weir_store_failures_total", reason="timeout") == timeouts
+            assert sidecar.resident_bytes() - before < 2 << 20
+        finally:
+            frail_store.resume()
+        sidecar.wait_store("Up")
+        answers = [await envoy.key("after") for _ in range(8)]
+        assert [answer.allowed for answer in answers] == [True] * 5 + [False] * 3, "the limit is back, exactly"
+
+
+@pytest.mark.requirement("R24")
+async def test_a_store_that_is_killed_under_load_is_used_again_after_its_restart(
+    frail_store: Store, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """D30, D32: dropped at runtime; the new server has never seen the script."""
+    sidecar = start_sidecar(frail_store.url)
+    sidecar.wait_store("Up")
+    sidecar.publish(single(limit=limit(5, period_s=3600)))
+    async with Envoy.beside(sidecar.socket) as envoy:
+        assert (await envoy.key("k")).allowed
+        frail_store.kill()
+        assert all((await envoy.key("k")).headers == {"x-ratelimit-mode": "open"} for _ in range(20))
+        frail_store.restart()
+        sidecar.wait_store("Up")
+        answers = [await envoy.key("k") for _ in range(7)]
+        assert [answer.allowed for answer in answers] == [True] * 5 + [False] * 2
+    assert sidecar.metric("weir_store_up") == 1
+
+
+@pytest.mark.requirement("R10")
+async def test_flushed_scripts_heal_without_an_error_or_a_miscount(
+    store: Store, sidecar: Sidecar, envoy: Envoy
+) -> None:
+    """D32: SCRIPT FLUSH while 64 requests at a time are under way; none is counted twice or not at all."""
+    sidecar.publish(single(limit=limit(400, period_s=86_400)))
+    admitted = 0
+    with store.client() as client:
+        for _ in range(10):
+            requests = [asyncio.ensure_future(envoy.key("k")) for _ in range(64)]
+            client.script_flush()
+            admitted += sum([(await request).allowed for request in requests])
+    assert admitted == 400
+    for reason in ("script", "other", "protocol", "connection"):
+        assert sidecar.metric("weir_store_failures_total", reason=reason) == 0
+
+
+async def test_a_store_that_is_out_of_memory_is_a_failure_and_counts_for_no_rule(
+    tmp_path: Path, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """D35: the script's write is refused, so nothing is charged and the failure mode decides."""
+    store = start_store(tmp_path, name="full")
+    try:
+        sidecar = start_sidecar(store.url)
+        sidecar.wait_store("Up")
+        sidecar.publish(both_modes())
+        with store.client() as client:
+            client.config_set("maxmemory", 1)
+        async with Envoy.beside(sidecar.socket) as envoy:
+            assert (await envoy.key("k", "/open/x")).headers == {"x-ratelimit-mode": "open"}
+            assert (await envoy.key("k", "/closed/x")).status == 503
+            assert sidecar.metric("weir_store_failures_total", reason="oom") == 2
+            with store.client() as client:
+                client.config_set("maxmemory", 0)
+                assert client.dbsize() == 0
+            assert (await envoy.key("k", "/closed/x")).allowed
+        assert sidecar.status()["store"]["state"] == "Up"
+    finally:
+        store.stop()
+
+
+@pytest.mark.requirement("R49")
+def test_an_eviction_policy_that_loses_counters_is_reported(
+    tmp_path: Path, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """D35: preflight."""
+    store = start_store(tmp_path, name="evicting", extra=("maxmemory-policy allkeys-lru",))
+    try:
+        sidecar = start_sidecar(store.url)
+        sidecar.wait_store("Up")
+        eventually(lambda: sidecar.status()["store"]["maxmemoryPolicy"] == "allkeys-lru", 5)
+        assert "noeviction" in sidecar.log()
+    finally:
+        store.stop()
+
+
+async def test_the_mode_header_can_be_switched_off(start_sidecar: Callable[..., Sidecar]) -> None:
+    sidecar = start_sidecar(f"redis://127.0.0.1:{free_port()}", flags=("--no-mode-header",))
+    sidecar.publish(single())
+    async with Envoy.beside(sidecar.socket) as envoy:
+        assert (await envoy.key("k")).headers == {}
