@@ -14,7 +14,7 @@ use crate::subject::RuleId;
 use record::{Record, Records};
 
 /// One rule of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charge<K> {
     /// Which bucket string.
     pub key: K,

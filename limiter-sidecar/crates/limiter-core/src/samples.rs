@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! For tests: small documents with a right digest, and a limiter whose store is memory.
+#![expect(clippy::needless_pass_by_value, reason = "json!(…) arguments read best by value")]
 
 use serde_json::{Value, json};
 

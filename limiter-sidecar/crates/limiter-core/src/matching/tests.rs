@@ -5,7 +5,10 @@ fn pattern_covers(pattern: &str, path: &str) -> bool {
     PathPattern::parse(pattern).unwrap().matches(&NormalPath::new(path))
 }
 
-fn index(entries: &[(&[&str], &[(&str, &[&str])])]) -> Index {
+/// Hosts, and routes as (path, methods).
+type Entry<'a> = (&'a [&'a str], &'a [(&'a str, &'a [&'a str])]);
+
+fn index(entries: &[Entry<'_>]) -> Index {
     let mut index = Index::default();
     for (policy, (hosts, routes)) in entries.iter().enumerate() {
         let hosts: Vec<_> = hosts.iter().map(|host| HostPattern::parse(host).unwrap()).collect();

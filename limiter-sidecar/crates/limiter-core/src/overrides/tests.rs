@@ -7,6 +7,7 @@ use crate::{Prepared, Ruleset, Standing};
 
 const NOW_S: u64 = START_US / 1_000_000;
 
+#[expect(clippy::needless_pass_by_value, reason = "json!(…) arguments read best by value")]
 fn entry(id: &str, subjects: Value, changes: Value) -> Value {
     let entry = json!({"id": id, "policy": "team/api", "rules": ["burst"], "subjects": subjects, "action": "Exempt"});
     with(entry, changes)
