@@ -48,6 +48,14 @@ def team(environment: Environment, request: pytest.FixtureRequest) -> Iterator[T
     team.leave()
 
 
+@pytest.fixture(scope="module")
+def standing_team(environment: Environment, request: pytest.FixtureRequest) -> Iterator[Team]:
+    """The module's team, for modules whose tests share policies: cleaned after the last test."""
+    team = Team(environment, _namespace(request.path), _host(request.path))
+    yield team
+    team.leave()
+
+
 @pytest.fixture
 def api_key() -> dict[str, str]:
     """A header with a key that no other test uses, so that its bucket is full."""

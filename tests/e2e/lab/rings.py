@@ -94,7 +94,7 @@ RINGS: dict[str, tuple[Command, ...]] = {
         _check("import-linter", "lint-imports"),
         _check("luacheck", "luacheck", "--config", "lua/.luacheckrc", "lua"),
         _check("rustfmt", "cargo", "fmt", "--all", "--check", cwd=_RUST),
-        _check("clippy", *"cargo clippy --workspace --all-targets --quiet -- -D warnings".split(), cwd=_RUST),
+        _check("clippy", "cargo", "clippy", "--workspace", "--all-targets", "-q", "--", "-Dwarnings", cwd=_RUST),
         _check("cargo-deny", "cargo-deny", "check", "bans", "licenses", "sources", cwd=_RUST),
         _check("stubtest", "python", "-m", "mypy.stubtest", "weir_limiter._core"),
         _check("generated files", "make", "--no-print-directory", "verify"),

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No spelling of a limited path, host or method escapes its rule: through a real Envoy, sent exactly as written."""
+
+import pytest
+
+from lab.team import Team
+
+LIMITED = {
+    "name": "login",
+    "key": [{"header": "x-api-key"}],
+    "limit": {"requests": 3, "period": "1h"},
+}
+SPELLINGS = [
+    "//login",
+    "/./login",
+    "/x/../login",
+    "/%6cogin",
+    "/%6Cogin",
+    "/LOGIN",
+    "/login/",
+    "/login?x=1",
+    "/login?",
+    "/login;a=b",
+    "/.//login",
+    "/login/.",
+    "/x/%2e%2e/login",
+    "/%2e/login",
+    "/login%2f",
+    "/x%2f..%2flogin",
+    "/x/..%2flogin",
+    "/\\login",
+    "/login#fragment",
+]
+
+
+@pytest.fixture(scope="module")
+def team(standing_team: Team) -> Team:
+    """One policy for one route, and one for a whole host."""
+    route = {"hosts": [standing_team.host], "routes": [{"path": "/login", "methods": ["POST"]}]}
+    whole = {"hosts": [f"whole.{standing_team.host}"]}
+    standing_team.apply_ready(
+        standing_team.policy("route", match=route, rules=[LIMITED]),
+        standing_team.policy("whole-host", match=whole, rules=[LIMITED]),
+    )
+    return standing_team
+
+
+@pytest.mark.requirement("R37")
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_respelled_path_shares_the_count_or_does_not_reach_the_upstream(
+    team: Team, api_key: dict[str, str], spelling: str
+) -> None:
+    """D60."""
+    spend = [team.send("/login", method="POST", headers=api_key).status for _ in range(4)]
+    assert spend == [200] * 3 + [429]
+    answer = team.send(spelling, method="POST", headers=api_key)
+    assert answer.header("x-upstream") is None, f"{spelling} reached the upstream as {answer.json()['path']}"
+    assert answer.status == 429 or 300 <= answer.status < 400 or answer.status == 400, answer
+
+
+@pytest.mark.parametrize("port", ["", ":80", ":8080"])
+@pytest.mark.parametrize("respelled", ["{host}", "{upper}", "{host}."])
+def test_a_respelled_host_shares_the_count(team: Team, api_key: dict[str, str], port: str, respelled: str) -> None:
+    host = f"whole.{team.host}"
+    with team.connect() as client:
+        assert [client.send("GET", "/", host=host, headers=api_key).status for _ in range(3)] == [200] * 3
+        answer = client.send("GET", "/", host=respelled.format(host=host, upper=host.upper()) + port, headers=api_key)
+    assert answer.header("x-upstream") is None, f"{host} passed"
+    assert answer.status in {429, 404, 400}
