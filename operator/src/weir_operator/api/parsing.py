@@ -6,6 +6,7 @@ Never raises for anything that a user can write. Knows nothing of what a spec me
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
@@ -189,13 +190,21 @@ def _step(value: Any, part: str | int) -> Any:
 
 def _siblings(location: Location, model: type[ApiModel]) -> list[str]:
     """The fields that exist where the last part of `location` does not."""
-    known: Any = model.model_json_schema(by_alias=True)
-    definitions = known.get("$defs", {})
+    schema = _schema(model)
+    definitions = schema.get("$defs", {})
+    node = _resolved(schema, definitions)
     for part in location[:-1]:
-        known = _resolved(known, definitions)
-        known = known.get("items" if isinstance(part, int) else "properties", {})
-        known = known if isinstance(part, int) else known.get(part, {})
-    return list(_resolved(known, definitions).get("properties", {}))
+        if isinstance(part, int):
+            following = node.get("items")
+        else:
+            following = _mapping(node.get("properties")).get(part, node.get("additionalProperties"))
+        node = _resolved(_mapping(following), definitions)
+    return list(_mapping(node.get("properties")))
+
+
+@functools.cache
+def _schema(model: type[ApiModel]) -> Object:
+    return model.model_json_schema(by_alias=True)
 
 
 def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
