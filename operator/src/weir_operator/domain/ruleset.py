@@ -225,14 +225,25 @@ def publish(ruleset: Ruleset, revision: int) -> Document:
 
 def digest(ruleset: Ruleset) -> str:
     """What names the content: equal digests, equal rules."""
-    content = {"format": FORMAT, **encode_ruleset(ruleset)}
-    return "sha256:" + hashlib.sha256(canonical_json(content)).hexdigest()
+    return seal(ruleset).digest
 
 
-def encode_ruleset(ruleset: Ruleset) -> dict[str, Json]:
-    """The document's members without format, revision and digest."""
-    encoded: dict[str, Json] = encode(ruleset)
-    return encoded
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """An encoded ruleset with its digest, for whoever needs the digest before the revision is known."""
+
+    digest: str
+    content: Mapping[str, Json]
+
+    def to_bytes(self, revision: int) -> bytes:
+        """The document with this revision: what `to_bytes(publish(ruleset, revision))` gives, encoded only once."""
+        return canonical_json({**self.content, "digest": self.digest, "revision": revision})
+
+
+def seal(ruleset: Ruleset) -> Sealed:
+    """Encode `ruleset` and compute its digest."""
+    content = {"format": FORMAT, **encode(ruleset)}
+    return Sealed("sha256:" + hashlib.sha256(canonical_json(content)).hexdigest(), content)
 
 
 def to_bytes(document: Document) -> bytes:

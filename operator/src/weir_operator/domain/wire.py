@@ -32,15 +32,17 @@ def member(description: str, *, name: str = "", default: Any = dataclasses.MISSI
 
 def encode(value: Any) -> Json:
     """`value` as dicts, lists, strings and integers; members that are None are left out."""
-    if dataclasses.is_dataclass(value):
-        kind: Any = type(value)
-        members = ((m.name, getattr(value, m.attribute)) for m in _members(kind))
-        return {name: encode(item) for name, item in members if item is not None}
-    if isinstance(value, tuple):
+    kind: Any = type(value)
+    if kind is str or kind is int:
+        return value
+    if kind is tuple:
         return [encode(item) for item in value]
-    if isinstance(value, Mapping):
+    if kind is dict:
         return {key: encode(item) for key, item in value.items()}
-    return str(value) if isinstance(value, StrEnum) else value
+    if issubclass(kind, StrEnum):
+        return str(value)
+    members = ((m.name, getattr(value, m.attribute)) for m in _members(kind))
+    return {name: encode(item) for name, item in members if item is not None}
 
 
 def decode(kind: type[T], data: Json, path: str = "$") -> T:

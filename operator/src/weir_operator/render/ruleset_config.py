@@ -17,7 +17,7 @@ from typing import Any
 
 from weir_operator.domain.gateways import Gateway
 from weir_operator.domain.limits import MAX_EXACT
-from weir_operator.domain.ruleset import Ruleset, digest, parse_document, publish, to_bytes
+from weir_operator.domain.ruleset import Ruleset, parse_document, seal
 from weir_operator.domain.wire import DocumentError
 from weir_operator.render.names import DIGEST_ANNOTATION, REVISION_ANNOTATION, Part, labels, rules_config_map
 
@@ -73,17 +73,17 @@ def read_live(config_map: Manifest | None) -> Live:
 
 def render_rules(ruleset: Ruleset, gateway: Gateway, live: Live, now_ms: int) -> Manifest | RulesetTooLarge:
     """The ConfigMap to apply: with the live revision when the content is the same, else with a higher one."""
-    content_digest = digest(ruleset)
-    unchanged = live.digest == content_digest
-    document = publish(ruleset, live.revision if unchanged else max(live.revision + 1, now_ms))
-    data = to_bytes(document)
+    sealed = seal(ruleset)
+    unchanged = live.digest == sealed.digest
+    revision = live.revision if unchanged else max(live.revision + 1, now_ms)
+    data = sealed.to_bytes(revision)
     if len(data) <= MAX_PLAIN_BYTES:
-        return _manifest(gateway, document.revision, content_digest, {"data": {PLAIN_KEY: data.decode()}})
+        return _manifest(gateway, revision, sealed.digest, {"data": {PLAIN_KEY: data.decode()}})
     packed = gzip.compress(data, compresslevel=9, mtime=0)
     if len(packed) > MAX_GZIP_BYTES:
         return RulesetTooLarge(len(packed))
     text = base64.b64encode(packed).decode()
-    return _manifest(gateway, document.revision, content_digest, {"binaryData": {GZIP_KEY: text}})
+    return _manifest(gateway, revision, sealed.digest, {"binaryData": {GZIP_KEY: text}})
 
 
 def _manifest(

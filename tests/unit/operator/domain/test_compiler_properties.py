@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the compiler promises for every input: order is nothing, no object harms another, limiters take the result."""
 
+import json
 import random
 from dataclasses import replace
 
@@ -17,7 +18,6 @@ from weir_operator.domain.ruleset import (
     Rule,
     Ruleset,
     document_schema,
-    encode_ruleset,
     parse_document,
     publish,
     to_bytes,
@@ -203,9 +203,7 @@ def test_whatever_comes_in_what_goes_out_is_a_document_that_limiters_take(
     result = compiled(*world, compiled(*earlier).ruleset).ruleset
     document = publish(result, 1)
     assert parse_document(to_bytes(document)) == document
-    jsonschema.Draft202012Validator(document_schema()).validate(
-        {"format": 1, "revision": 1, "digest": document.digest, **encode_ruleset(result)}
-    )
+    jsonschema.Draft202012Validator(document_schema()).validate(json.loads(to_bytes(document)))
     pieces = {piece.id: piece for piece in result.policies}
     assert list(pieces) == sorted(pieces)
     for piece in result.overrides:

@@ -32,6 +32,7 @@ from weir_operator.domain.ruleset import (
     document_schema,
     parse_document,
     publish,
+    seal,
     to_bytes,
 )
 from weir_operator.domain.wire import DocumentError
@@ -145,6 +146,10 @@ def test_the_committed_schema_is_the_generated_one() -> None:
 
 def test_json_is_canonical() -> None:
     assert canonical_json({"b": ["ü"], "a": 1}) == '{"a":1,"b":["ü"]}'.encode()
+
+
+def test_sealing_first_gives_the_same_document() -> None:
+    assert seal(RULESET).to_bytes(5) == to_bytes(publish(RULESET, 5))
 
 
 def test_the_digest_is_of_the_content_and_not_of_the_revision() -> None:
