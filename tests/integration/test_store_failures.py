@@ -171,7 +171,7 @@ async def test_a_store_that_is_killed_under_load_is_used_again_after_its_restart
     async with Envoy.beside(sidecar.socket) as envoy:
         assert (await envoy.key("k")).allowed
         frail_store.kill()
-        assert all((await envoy.key("k")).headers == {"x-ratelimit-mode": "open"} for _ in range(20))
+        assert all([(await envoy.key("k")).headers == {"x-ratelimit-mode": "open"} for _ in range(20)])
         frail_store.restart()
         sidecar.wait_store("Up")
         answers = [await envoy.key("k") for _ in range(7)]
@@ -181,16 +181,21 @@ async def test_a_store_that_is_killed_under_load_is_used_again_after_its_restart
 
 @pytest.mark.requirement("R10")
 async def test_flushed_scripts_heal_without_an_error_or_a_miscount(
-    store: Store, sidecar: Sidecar, envoy: Envoy
+    store: Store, start_sidecar: Callable[..., Sidecar]
 ) -> None:
     """D32: SCRIPT FLUSH while 64 requests at a time are under way; none is counted twice or not at all."""
+    # What is judged is the counting; a busy test machine must not be late.
+    sidecar = start_sidecar(store.url, flags=("--store-deadline", "5s"))
+    sidecar.wait_store("Up")
     sidecar.publish(single(limit=limit(400, period_s=86_400)))
     admitted = 0
-    with store.client() as client:
+    async with Envoy.beside(sidecar.socket) as envoy:
+        client = store.client()
         for _ in range(10):
             requests = [asyncio.ensure_future(envoy.key("k")) for _ in range(64)]
             client.script_flush()
             admitted += sum([(await request).allowed for request in requests])
+        client.close()
     assert admitted == 400
     for reason in ("script", "other", "protocol", "connection"):
         assert sidecar.metric("weir_store_failures_total", reason=reason) == 0

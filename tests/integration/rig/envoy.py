@@ -40,7 +40,8 @@ class Envoy:
     """One connection to a sidecar's socket (`unix:PATH` or `ADDRESS:PORT`)."""
 
     def __init__(self, target: str) -> None:
-        options = [("grpc.max_receive_message_length", 1 << 24), ("grpc.use_local_subchannel_pool", 1)]
+        # Envoy sends its cluster's name as the authority; gRPC would send the escaped path, which HTTP/2 servers refuse.
+        options = [("grpc.default_authority", "limiter"), ("grpc.max_receive_message_length", 1 << 24), ("grpc.use_local_subchannel_pool", 1)]
         self.channel = grpc.aio.insecure_channel(target, options=options)
         self._check = self.channel.unary_unary(
             CHECK,

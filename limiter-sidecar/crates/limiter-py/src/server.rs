@@ -35,7 +35,10 @@ impl Settings {
             instance: self.instance,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             listen: self.listen.parse()?,
-            admin: self.admin.parse().map_err(|_| Error::Config(format!("admin: {:?} is not ADDRESS:PORT", self.admin)))?,
+            admin: self
+                .admin
+                .parse()
+                .map_err(|_| Error::Config(format!("admin: {:?} is not ADDRESS:PORT", self.admin)))?,
             store: self.store,
             store_deadline: seconds("store-deadline", self.store_deadline_s)?,
             rules_configmap: self.rules_configmap.as_deref().map(str::parse).transpose()?,

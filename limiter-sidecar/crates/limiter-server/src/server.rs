@@ -89,10 +89,8 @@ impl Server {
             tokio::spawn(Arc::clone(&shared).beat());
             authz::serve(envoy, decider, drain).await
         });
-        let sources = Sources {
-            configmap: self.options.rules_configmap.clone(),
-            directory: self.options.rules_dir.clone(),
-        };
+        let sources =
+            Sources { configmap: self.options.rules_configmap.clone(), directory: self.options.rules_dir.clone() };
         let (shared, end) = (Arc::clone(&self.shared), self.end.subscribe());
         let control = run("weir-control", async move { control(admin, shared, sources, end).await });
         let threads = data.and_then(|data| Ok(vec![data, control?]));
@@ -193,10 +191,7 @@ async fn control(
 
 /// Runs `work` on an event loop of its own. One thread is enough for a whole data plane, and faster than several: a
 /// decision never waits for another core to wake up.
-fn run(
-    name: &'static str,
-    work: impl Future<Output = io::Result<()>> + Send + 'static,
-) -> io::Result<JoinHandle<()>> {
+fn run(name: &'static str, work: impl Future<Output = io::Result<()>> + Send + 'static) -> io::Result<JoinHandle<()>> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     thread::Builder::new().name(name.to_owned()).spawn(move || {
         if let Err(error) = runtime.block_on(work) {

@@ -84,7 +84,9 @@ impl Decider {
         let metrics = &self.shared.metrics;
         let sent = Instant::now();
         let answer = self.shared.store.decide(prepared, deadline).await;
-        metrics.store_latency.observe(sent.elapsed().as_secs_f64());
+        if !matches!(answer, Err(StoreFailure::Connection)) {
+            metrics.store_latency.observe(sent.elapsed().as_secs_f64());
+        }
         let verdict = answer.and_then(|integers| {
             let reply = Reply::decode(&integers, prepared.check_count());
             reply.and_then(|reply| prepared.verdict(&reply)).map_err(|_| StoreFailure::Protocol)

@@ -44,9 +44,8 @@ impl Drop for SocketFile {
 /// [`ConfigError`] when it is taken or cannot be used.
 pub(crate) fn bind(listen: &Listen) -> Result<Bound, ConfigError> {
     match listen {
-        Listen::Unix(path) => bind_unix(path).map_err(|error| {
-            ConfigError::new("listen", format!("cannot listen on {}: {error}", path.display()))
-        }),
+        Listen::Unix(path) => bind_unix(path)
+            .map_err(|error| ConfigError::new("listen", format!("cannot listen on {}: {error}", path.display()))),
         Listen::Tcp(address) => bind_tcp("listen", *address).map(Bound::Tcp),
     }
 }

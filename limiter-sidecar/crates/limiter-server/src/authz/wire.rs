@@ -71,18 +71,15 @@ fn joined(map: HeaderMap) -> Vec<HeaderEntry> {
     let mut places: HashMap<Bytes, usize> = HashMap::with_capacity(map.headers.len());
     for line in map.headers {
         let value = if line.value.is_empty() { line.raw_value } else { line.value };
-        match places.get(&line.key).and_then(|place| entries.get_mut(*place)) {
-            Some(entry) => {
-                let mut both = BytesMut::with_capacity(entry.value.len() + 1 + value.len());
-                both.extend_from_slice(&entry.value);
-                both.extend_from_slice(b",");
-                both.extend_from_slice(&value);
-                entry.value = both.freeze();
-            }
-            None => {
-                places.insert(line.key.clone(), entries.len());
-                entries.push(HeaderEntry { key: line.key, value });
-            }
+        if let Some(entry) = places.get(&line.key).and_then(|place| entries.get_mut(*place)) {
+            let mut both = BytesMut::with_capacity(entry.value.len() + 1 + value.len());
+            both.extend_from_slice(&entry.value);
+            both.extend_from_slice(b",");
+            both.extend_from_slice(&value);
+            entry.value = both.freeze();
+        } else {
+            places.insert(line.key.clone(), entries.len());
+            entries.push(HeaderEntry { key: line.key, value });
         }
     }
     entries

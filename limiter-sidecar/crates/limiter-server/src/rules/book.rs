@@ -179,7 +179,10 @@ impl RuleBook {
     fn compile(&self, json: &[u8], source: Source) -> Result<Live, String> {
         let document = Document::parse(json).map_err(|error| error.to_string())?;
         if document.gateway != self.gateway {
-            return Err(format!("gateway: this limiter serves {:?}, the document is for {:?}", self.gateway, document.gateway));
+            return Err(format!(
+                "gateway: this limiter serves {:?}, the document is for {:?}",
+                self.gateway, document.gateway
+            ));
         }
         let ruleset = Ruleset::compile(&document, &self.hash_key).map_err(|error| error.to_string())?;
         let applied_at_ms = now_ms();
@@ -190,7 +193,8 @@ impl RuleBook {
     /// The rules by ordinal; a rule that did not change keeps its evidence.
     fn live_rules(&self, document: &Document, ruleset: &Ruleset, now_ms: u64) -> Vec<LiveRule> {
         let before = self.live.load();
-        let before: HashMap<_, _> = before.iter().flat_map(|live| &live.rules).map(|rule| (rule.identity(), rule)).collect();
+        let before: HashMap<_, _> =
+            before.iter().flat_map(|live| &live.rules).map(|rule| (rule.identity(), rule)).collect();
         let mut fingerprints = HashMap::new();
         for policy in &document.policies {
             for rule in &policy.rules {
@@ -233,7 +237,11 @@ impl RuleBook {
             Some(before) if before.is_same(&refusal) => {}
             _ => {
                 self.metrics.ruleset_rejected.inc();
-                tracing::warn!(revision = refusal.revision, error = refusal.error, "a ruleset was refused; the last good rules stay");
+                tracing::warn!(
+                    revision = refusal.revision,
+                    error = refusal.error,
+                    "a ruleset was refused; the last good rules stay"
+                );
                 desk.refusal = Some(refusal.clone());
             }
         }

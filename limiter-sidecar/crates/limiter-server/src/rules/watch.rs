@@ -81,9 +81,10 @@ impl WatchReport {
     fn set(&self, state: WatchState, error: String) {
         let mut health = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if health.state != state || health.error != error {
-            match state {
-                WatchState::Disconnected => tracing::warn!(error, "the watch on the rules is interrupted"),
-                _ => tracing::info!(note = error, "the watch on the rules stands"),
+            if state == WatchState::Disconnected {
+                tracing::warn!(error, "the watch on the rules is interrupted");
+            } else {
+                tracing::info!(note = error, "the watch on the rules stands");
             }
             *health = WatchHealth { state, error };
         }

@@ -31,22 +31,19 @@ pub(crate) struct StoreHealth {
 
 impl StoreHealth {
     pub(super) fn unknown() -> Self {
-        Self {
-            state: StoreState::Unknown,
-            error: String::new(),
-            since_ms: now_ms(),
-            maxmemory_policy: String::new(),
-        }
+        Self { state: StoreState::Unknown, error: String::new(), since_ms: now_ms(), maxmemory_policy: String::new() }
     }
 
     /// Notes a state; true when it is another one than before.
-    pub(super) fn change(&mut self, state: StoreState, error: String) -> bool {
+    pub(super) fn change(&mut self, state: StoreState, error: &str) -> bool {
         let changed = self.state != state;
         if changed {
             self.state = state;
             self.since_ms = now_ms();
         }
-        self.error = error;
+        if self.error != error {
+            error.clone_into(&mut self.error);
+        }
         changed
     }
 }

@@ -95,7 +95,7 @@ impl Store {
 
     fn decided(&self) {
         if !self.up.swap(true, Ordering::Relaxed) {
-            self.note(StoreState::Up, String::new());
+            self.note(StoreState::Up, "");
         }
     }
 
@@ -104,23 +104,23 @@ impl Store {
         match failure {
             // One late answer is no news; the supervisor finds out whether the server still answers at all.
             StoreFailure::Timeout => {}
-            failure if failure.breaks_link() => self.give_up(link, error.describe()),
-            _ => self.note(StoreState::Down, error.describe()),
+            failure if failure.breaks_link() => self.give_up(link, &error.describe()),
+            _ => self.note(StoreState::Down, &error.describe()),
         }
         failure
     }
 
     fn connected(&self, link: Arc<Link>) {
         self.link.store(Some(link));
-        self.note(StoreState::Up, String::new());
+        self.note(StoreState::Up, "");
     }
 
-    fn disconnected(&self, error: String) {
+    fn disconnected(&self, error: &str) {
         self.note(StoreState::Down, error);
     }
 
     /// Puts `link` away if it is still the current one, and lets the supervisor open the next.
-    fn give_up(&self, link: &Arc<Link>, error: String) {
+    fn give_up(&self, link: &Arc<Link>, error: &str) {
         if self.uses(link) {
             self.link.store(None);
             self.disconnected(error);
@@ -141,12 +141,13 @@ impl Store {
         self.lock_health().maxmemory_policy = policy;
     }
 
-    fn note(&self, state: StoreState, error: String) {
+    fn note(&self, state: StoreState, error: &str) {
         self.up.store(state == StoreState::Up, Ordering::Relaxed);
-        if self.lock_health().change(state, error.clone()) {
-            match state {
-                StoreState::Up => tracing::info!("store is up"),
-                _ => tracing::warn!(error, "store is down; the rules' failure modes apply"),
+        if self.lock_health().change(state, error) {
+            if state == StoreState::Up {
+                tracing::info!("store is up");
+            } else {
+                tracing::warn!(error, "store is down; the rules' failure modes apply");
             }
         }
     }

@@ -37,7 +37,7 @@ pub(super) async fn run(store: Arc<Store>) {
                     pause = FIRST_PAUSE;
                 }
             }
-            Err(error) => store.disconnected(error),
+            Err(error) => store.disconnected(&error),
         }
         sleep(jittered(pause)).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
@@ -62,7 +62,7 @@ async fn watch(store: &Store, link: &Arc<Link>) {
             continue;
         }
         if let Err(error) = link.ask(&redis::cmd("PING"), Instant::now() + PROBE_WITHIN).await {
-            store.give_up(link, error.describe());
+            store.give_up(link, &error.describe());
             return;
         }
     }

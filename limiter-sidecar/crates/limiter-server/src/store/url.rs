@@ -40,7 +40,8 @@ mod tests {
 
     #[test]
     fn an_error_does_not_quote_the_password() {
-        for url in ["redis://user:hunter2@host:99999", "http://user:hunter2@host", "redis://:hunter2@host:6379/notadb"] {
+        for url in ["redis://user:hunter2@host:99999", "http://user:hunter2@host", "redis://:hunter2@host:6379/notadb"]
+        {
             let error = client(url).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(!error.is_empty(), "{url} must be refused");
             assert!(!error.contains("hunter2"), "{error}");
