@@ -118,34 +118,44 @@ good_policy_specs = st.builds(
 )
 
 
-good_override_specs = st.builds(
-    OverrideSpec,
-    st.sampled_from(["p0", "p1", "p2"]),
-    st.sampled_from([((SubjectValue("x-api-key", "k1"),),), ((SubjectValue("clientIP", "203.0.113.7"),),)]),
-    st.just(Action.SET),
-    limit=st.builds(LimitPatch, burst=st.integers(10, 30)),
-    not_after=st.none() | st.integers(5, 9),
-)
+VALUES = {"x-api-key": "k1", "x-user": "u1", "clientIP": "203.0.113.7"}
+
+
+@st.composite
+def good_override_specs(draw: st.DrawFn, target: PolicyInput) -> OverrideSpec:
+    """An override that fits the target, as long as that has a rule with a key."""
+    rules = target.spec.rules if isinstance(target.spec, PolicySpec) else ()
+    keys = [rule.key for rule in rules if rule.key] or [(HeaderSource("x-api-key"),)]
+    names = [part.name if isinstance(part, HeaderSource) else "clientIP" for part in draw(st.sampled_from(keys))]
+    named = draw(st.sampled_from([names, names[:1]]))
+    subject = tuple(SubjectValue(name, VALUES.get(name, "v1")) for name in named)
+    patch = draw(st.none() | st.builds(LimitPatch, burst=st.integers(10, 30)))
+    action = draw(st.sampled_from([Action.EXEMPT, Action.BLOCK])) if patch is None else Action.SET
+    end = draw(st.none() | st.integers(5, 9))
+    return OverrideSpec(target.meta.name, (subject,), action, limit=patch, not_after=end)
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[list[PolicyInput], list[OverrideInput]]:
     """Up to three policies and three overrides in two namespaces, good and bad ones mixed."""
-    specs = st.one_of(good_policy_specs, policy_specs, st.just(BROKEN))
+    specs = st.one_of(good_policy_specs, good_policy_specs, policy_specs, st.just(BROKEN))
     policies = [
         PolicyInput(Meta(draw(st.sampled_from("ab")), f"p{n}", "u", draw(st.integers(1, 3)), 0), "edge", draw(specs))
         for n in range(draw(st.integers(0, 3)))
     ]
     overrides = []
-    for n in range(draw(st.integers(0, 3))):
-        spec = draw(st.one_of(good_override_specs, override_specs, st.just(BROKEN)))
-        target = spec.policy if isinstance(spec, OverrideSpec) else "p0"
-        meta = Meta(draw(st.sampled_from("ab")), f"o{n}", "u", 1, draw(st.integers(0, 2)))
-        overrides.append(OverrideInput(meta, target, spec))
+    for n in range(draw(st.integers(0, 3)) if policies else 0):
+        target = draw(st.sampled_from(policies))
+        spec = draw(
+            st.one_of(good_override_specs(target), good_override_specs(target), override_specs, st.just(BROKEN))
+        )
+        name = spec.policy if isinstance(spec, OverrideSpec) else target.meta.name
+        meta = Meta(target.meta.namespace, f"o{n}", "u", 1, draw(st.integers(0, 2)))
+        overrides.append(OverrideInput(meta, name, spec))
     return policies, overrides
 
 
-@settings(max_examples=60)
+@settings(max_examples=100)
 @given(worlds(), worlds(), st.randoms(use_true_random=False))
 def test_the_order_of_the_objects_changes_no_byte(
     world: tuple[list[PolicyInput], list[OverrideInput]],
@@ -161,7 +171,7 @@ def test_the_order_of_the_objects_changes_no_byte(
     assert (expected.policies, expected.overrides) == (actual.policies, actual.overrides)
 
 
-@settings(max_examples=60)
+@settings(max_examples=100)
 @given(worlds(), st.one_of(policy_specs, st.just(BROKEN)))
 def test_a_further_policy_changes_nothing_of_what_others_get(
     world: tuple[list[PolicyInput], list[OverrideInput]], spec: PolicySpec | tuple[Problem, ...]
@@ -178,7 +188,7 @@ def test_a_further_policy_changes_nothing_of_what_others_get(
     }
 
 
-@settings(max_examples=60)
+@settings(max_examples=100)
 @given(worlds(), st.integers(0, 2))
 def test_breaking_one_policy_leaves_the_ruleset_as_it_was(
     world: tuple[list[PolicyInput], list[OverrideInput]], place: int
@@ -194,7 +204,7 @@ def test_breaking_one_policy_leaves_the_ruleset_as_it_was(
     assert before.ruleset == after.ruleset
 
 
-@settings(max_examples=60)
+@settings(max_examples=100)
 @given(worlds(), worlds())
 def test_whatever_comes_in_what_goes_out_is_a_document_that_limiters_take(
     world: tuple[list[PolicyInput], list[OverrideInput]], earlier: tuple[list[PolicyInput], list[OverrideInput]]
