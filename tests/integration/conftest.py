@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+
 from lab.store import Store, start_store
 from rig.envoy import Envoy
 from rig.sidecar import Sidecar

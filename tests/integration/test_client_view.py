@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients see: fields that a strict parser accepts, waits that are true, problems that name the rule, silence where asked."""
+"""What clients see: fields for strict parsers, waits that are true, problems that name the rule, and silence."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import http_sf
 import pytest
+
 from lab.store import Store
 from lab.waiting import eventually
 from rig.documents import POLICY, document, limit, policy, rule, single
@@ -182,6 +183,16 @@ async def test_respelled_paths_share_one_count(sidecar: Sidecar, envoy: Envoy) -
     """D60."""
     route = {"hosts": [], "routes": [{"path": "/login", "methods": ["POST"]}]}
     sidecar.publish(document(policy(rule(limit=limit(1, period_s=HOUR_S)), match=route)))
-    spellings = ["/login", "/login/", "//login", "/./login", "/x/../login", "/%6cogin", "/LOGIN", "/login?x=1", "/login;a=b"]
+    spellings = [
+        "/login",
+        "/login/",
+        "//login",
+        "/./login",
+        "/x/../login",
+        "/%6cogin",
+        "/LOGIN",
+        "/login?x=1",
+        "/login;a=b",
+    ]
     answers = [await envoy.get(path, {"x-api-key": "k"}, method="POST") for path in spellings]
     assert [answer.status for answer in answers] == [200] + [429] * (len(spellings) - 1)

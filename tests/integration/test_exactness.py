@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Not one request too many, and none too few: many clients, two sidecars, one store, judged by the store's own clock."""
+"""Not one request too many, and none too few: many clients, two sidecars, one store and its clock."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from fractions import Fraction
 from itertools import cycle
 
 import pytest
+
 from lab.store import Store
 from rig.documents import limit, single
 from rig.envoy import Envoy
@@ -78,7 +79,7 @@ async def test_the_1001st_request_of_the_second_is_refused(store: Store, pair: l
         sidecar.publish(document)
     envoys = [Envoy.beside(sidecar.socket) for sidecar in pair]
     admitted = 0
-    for _ in range(17):     # 1,088 requests
+    for _ in range(17):  # 1,088 requests
         admitted += await wave(envoys, "one-client")
     assert admitted == 1000
     assert pair[0].rule()["rejected"] + pair[1].rule()["rejected"] == 17 * CLIENTS - 1000

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from lab.store import Store
 from lab.waiting import eventually
 from rig.documents import document, limit, policy, rule, single

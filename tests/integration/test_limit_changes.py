@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 
 import pytest
+
 from lab.store import Store
 from lab.waiting import eventually
 from rig.documents import document, limit, override, policy, rule, single
@@ -77,7 +78,8 @@ async def test_the_limit_follows_the_plan_and_an_unknown_plan_gets_the_default(s
 @pytest.mark.requirement("R13")
 async def test_a_dear_request_costs_its_price_and_a_refused_one_nothing(sidecar: Sidecar, envoy: Envoy) -> None:
     """D03, D04: cost 10 from 15, then what is left serves cheap requests."""
-    cost = [{"match": {"path": "/v1/exports", "methods": []}, "cost": 10}, {"match": {"path": "/free/*", "methods": []}, "cost": 0}]
+    prices = {"/v1/exports": 10, "/free/*": 0}
+    cost = [{"match": {"path": path, "methods": []}, "cost": price} for path, price in prices.items()]
     sidecar.publish(single(limit=limit(15, period_s=HOUR_S), cost=cost))
     assert (await envoy.key("k", "/v1/exports")).headers["ratelimit"].startswith('"burst";r=5;')
     refused = await envoy.key("k", "/v1/exports")
@@ -120,7 +122,8 @@ async def test_overrides_exempt_and_block_their_subjects_only(sidecar: Sidecar, 
 
 
 async def test_a_shadow_rule_counts_and_leaves_every_answer_as_it_was(sidecar: Sidecar, envoy: Envoy) -> None:
-    shadow, enforced = rule("shadow", mode="Shadow", limit=limit(1, period_s=HOUR_S)), rule("real", limit=limit(4, period_s=HOUR_S))
+    shadow = rule("shadow", mode="Shadow", limit=limit(1, period_s=HOUR_S))
+    enforced = rule("real", limit=limit(4, period_s=HOUR_S))
     sidecar.publish(document(policy(shadow, enforced)))
     with_shadow = [await envoy.key("a") for _ in range(5)]
     sidecar.publish(document(policy(enforced)))

@@ -10,6 +10,7 @@ import grpc.aio
 import pytest
 from envoy.config.core.v3 import base_pb2
 from envoy.service.auth.v3 import attribute_context_pb2
+
 from lab.processes import free_port
 from lab.store import Store
 from rig.documents import HOST, limit, single

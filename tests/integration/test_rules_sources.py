@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import grpc.aio
 import pytest
+
 from lab.store import Store
 from lab.waiting import eventually
 from rig.documents import document, limit, policy, revision_of, rule, single
@@ -143,7 +144,8 @@ def test_a_damaged_state_file_is_reported_and_the_mount_still_counts(
 
 
 def test_the_status_document_says_what_runs(sidecar: Sidecar) -> None:
-    sidecar.publish(document(policy(rule("b", mode="Shadow"), rule("a"), generation=7)))
+    text = document(policy(rule("b", mode="Shadow"), rule("a"), generation=7))
+    sidecar.publish(text)
     status = sidecar.status()
     assert (status["format"], status["instance"], status["gateway"], status["ready"]) == (1, sidecar.name, "edge", True)
     assert status["watch"] == {"state": "Off", "error": ""}
@@ -151,7 +153,7 @@ def test_the_status_document_says_what_runs(sidecar: Sidecar) -> None:
     assert [(entry["rule"], entry["mode"], entry["generation"]) for entry in status["rules"]] == [
         ("b", "Shadow", 7), ("a", "Enforce", 7),
     ]  # fmt: skip
-    assert sidecar.ruleset()["digest"] == json.loads(document(policy(rule("b", mode="Shadow"), rule("a"), generation=7)))["digest"]
+    assert sidecar.ruleset()["digest"] == json.loads(text)["digest"]
 
 
 @pytest.mark.requirement("R42")

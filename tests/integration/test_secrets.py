@@ -8,6 +8,7 @@ from collections.abc import Callable
 import grpc
 import grpc.aio
 import pytest
+
 from lab.store import Store
 from lab.waiting import eventually
 from rig.documents import document, limit, policy, rule, single
@@ -24,9 +25,10 @@ async def test_no_secret_shows_in_the_store_in_logs_in_metrics_or_in_answers(
     """D61: keyed by API key, authorization and cookie, watched with MONITOR, at the most talkative log level."""
     sidecar = start_sidecar(store.url, flags=("--log-level", "trace", "--log-format", "json"))
     sidecar.wait_store("Up")
-    rules = [rule(name, key=[{"header": name}], limit=limit(20, period_s=60)) for name in ("x-api-key", "authorization", "cookie")]
+    names = ("x-api-key", "authorization", "cookie")
+    rules = [rule(name, key=[{"header": name}], limit=limit(20, period_s=60)) for name in names]
     sidecar.publish(document(policy(*rules)))
-    headers = dict(zip(("x-api-key", "authorization", "cookie"), SECRETS, strict=True))
+    headers = dict(zip(names, SECRETS, strict=True))
     seen = ""
     with store.client() as client, store.client().monitor() as monitor:
         async with Envoy.beside(sidecar.socket) as envoy:
@@ -54,7 +56,8 @@ async def test_no_secret_shows_in_the_store_in_logs_in_metrics_or_in_answers(
 async def test_every_key_expires_when_its_bucket_is_full_again(store: Store, sidecar: Sidecar, envoy: Envoy) -> None:
     """D38: allowed and refused, enforcing and shadow, cheap and dear."""
     cost = [{"match": {"path": "/dear", "methods": []}, "cost": 4}]
-    rules = [rule("enforced", limit=limit(5, period_s=2), cost=cost), rule("shadow", mode="Shadow", limit=limit(5, period_s=2))]
+    two_s = limit(5, period_s=2)
+    rules = [rule("enforced", limit=two_s, cost=cost), rule("shadow", mode="Shadow", limit=two_s)]
     sidecar.publish(document(policy(*rules)))
     with store.client() as client:
         for path in ("/cheap", "/dear", "/dear", "/cheap", "/cheap"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store that is away, frozen, foreign or locked: the rule's failure mode decides, at once, and the limit comes back."""
+"""A store that is away, frozen, foreign or locked: the failure mode decides at once, and the limit comes back."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from lab.processes import free_port
 from lab.store import Store, start_store
 from lab.waiting import eventually

@@ -4,6 +4,8 @@ from typing import final
 
 from weir_limiter.config import Settings
 
+__all__ = ["SCRIPTS", "ConfigError", "RulesetError", "Server", "Stats", "check", "evaluate", "explain"]
+
 SCRIPTS: dict[str, str]
 """SHA-1 of each embedded store script, by name."""
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program `weir-limiter`: serve, check, explain.
 
-Owns the command line and what is printed. Exit status: 0 = done, 1 = the document or the request is wrong, 2 = the command
-line or a setting is wrong.
+Owns the command line and what is printed. Exit status: 0 = done, 1 = the document or the request is wrong,
+2 = the command line or a setting is wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 from weir_limiter import _core, config, lifecycle
 
 EXIT_REFUSED: Final = 1
-_MODE_HEADER: Final = "mode-header"     # the one flag that is a switch
+_MODE_HEADER: Final = "mode-header"  # the one flag that is a switch
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

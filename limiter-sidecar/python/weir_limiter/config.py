@@ -15,8 +15,9 @@ from typing import Any, Final
 
 from weir_limiter import forms
 
-HASH_KEY_MIN_BYTES: Final = 32    # the output length of SHA-256; a shorter key would be the weakest part
+HASH_KEY_MIN_BYTES: Final = 32  # the output length of SHA-256; a shorter key would be the weakest part
 ENV_PREFIX: Final = "WEIR_LIMITER_"
+LOG_LEVELS: Final = ("error", "warn", "info", "debug", "trace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,11 @@ class Settings:
 
     gateway: str
     instance: str
-    listen: str                     # unix:PATH or tcp:ADDRESS:PORT
-    admin: str                      # ADDRESS:PORT
-    store: str                      # a URL, perhaps with a password
+    listen: str  # unix:PATH or tcp:ADDRESS:PORT
+    admin: str  # ADDRESS:PORT
+    store: str  # a URL, perhaps with a password
     store_deadline_s: float
-    rules_configmap: str | None     # NAMESPACE/NAME
+    rules_configmap: str | None  # NAMESPACE/NAME
     rules_dir: Path | None
     state_dir: Path | None
     hash_key: bytes
@@ -39,7 +40,7 @@ class Settings:
     drain_s: float
 
     def __repr__(self) -> str:
-        return f"Settings(gateway={self.gateway!r}, instance={self.instance!r}, listen={self.listen!r}, admin={self.admin!r})"
+        return f"Settings(gateway={self.gateway!r}, instance={self.instance!r}, listen={self.listen!r}, …)"
 
 
 class SettingsError(ValueError):
@@ -57,8 +58,8 @@ class Flag:
     name: str
     metavar: str
     help: str
-    parse: Callable[[str], Any]     # raises ValueError with what would be right
-    default: str | None = None      # as it would be written; None = unset
+    parse: Callable[[str], Any]  # raises ValueError with what would be right
+    default: str | None = None  # as it would be written; None = unset
 
     @property
     def variable(self) -> str:
@@ -71,15 +72,15 @@ FLAGS: Final = (
     Flag("instance", "NAME", "this limiter's name (default: the host's name)", forms.name),
     Flag("listen", "unix:PATH|tcp:ADDRESS:PORT", "where Envoy asks", forms.listen, "unix:/run/weir/limiter.sock"),
     Flag("admin", "ADDRESS:PORT", "health, metrics and status", forms.address, "127.0.0.1:9090"),
-    Flag("store", "URL", "redis://, rediss:// or redis+unix://; better in the environment or in a file", forms.store_url),
+    Flag("store", "URL", "redis://, rediss:// or redis+unix://; better not on the command line", forms.store_url),
     Flag("store-file", "FILE", "file that holds the store's URL", Path),
     Flag("store-deadline", "TIME", "time that the store has for a decision", forms.duration, "5ms"),
     Flag("rules-configmap", "NAMESPACE/NAME", "ConfigMap with the rules, watched through the API", forms.configmap),
     Flag("rules-dir", "DIR", "directory where that ConfigMap is mounted", Path),
     Flag("state-dir", "DIR", "directory for the last good rules, kept over restarts", Path),
-    Flag("hash-key-file", "FILE", "file with the key that hides subjects (or the key itself in WEIR_LIMITER_HASH_KEY)", Path),
+    Flag("hash-key-file", "FILE", "file with the key that hides subjects; or the key in WEIR_LIMITER_HASH_KEY", Path),
     Flag("mode-header", "", "tell clients with X-RateLimit-Mode when a limit is not enforced", forms.boolean, "true"),
-    Flag("log-level", "LEVEL", "error, warn, info, debug or trace", forms.one_of("error", "warn", "info", "debug", "trace"), "info"),
+    Flag("log-level", "LEVEL", ", ".join(LOG_LEVELS), forms.one_of(*LOG_LEVELS), "info"),
     Flag("log-format", "FORMAT", "json or text", forms.one_of("json", "text"), "text"),
     Flag("drain", "TIME", "time that calls under way have to finish at the end", forms.duration, "5s"),
 )  # fmt: skip
@@ -167,8 +168,8 @@ class _Reader:
             if self.problems and self.problems[-1].startswith(source):
                 return b""
         if not key:
-            self.problem("--hash-key-file", f"is required (or {ENV_PREFIX}HASH_KEY): at least {HASH_KEY_MIN_BYTES} secret bytes, "
-                         "the same for all limiters of the gateway")  # fmt: skip
+            wanted = f"at least {HASH_KEY_MIN_BYTES} secret bytes, the same for all limiters of the gateway"
+            self.problem("--hash-key-file", f"is required (or {ENV_PREFIX}HASH_KEY): {wanted}")
         elif len(key) < HASH_KEY_MIN_BYTES:
             self.problem(source, f"must have at least {HASH_KEY_MIN_BYTES} bytes, not {len(key)}")
         return key

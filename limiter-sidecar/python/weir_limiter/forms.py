@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The written forms of settings. Each function takes a text and returns the value, or raises ValueError with what would be right.
+"""The written forms of settings: text in, value out, or a ValueError that says what would be right.
 
 Owns syntax only: whether an address is free or a file exists is found out by whoever uses it.
 """
@@ -15,7 +15,7 @@ _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m)")
 _SECONDS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,251}[A-Za-z0-9])?")
 _OBJECT: Final = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
-_UNIX_PATH_MAX: Final = 106     # sun_path holds 108 bytes with its end; one more is needed while the socket is put in place
+_UNIX_PATH_MAX: Final = 106  # sun_path holds 108 bytes with its end; putting the socket in place takes one more
 _PORT_MAX: Final = 65_535
 _STORE_SCHEMES: Final = ("redis://", "rediss://", "redis+unix://")
 
@@ -38,15 +38,21 @@ def configmap(text: str) -> str:
 def address(text: str) -> str:
     """`ADDRESS:PORT`, an IPv6 address in brackets."""
     host, _, port = text.rpartition(":")
-    try:
-        ipaddress.ip_address(host.removeprefix("[").removesuffix("]") if host.startswith("[") else host)
-        if ":" in host and not host.startswith("["):
-            raise ValueError
-        if not (port.isascii() and port.isdigit() and int(port) <= _PORT_MAX):
-            raise ValueError
-    except ValueError:
-        raise ValueError(f"must be ADDRESS:PORT such as 127.0.0.1:9090 or [::1]:9090, not {text!r}") from None
+    in_brackets = host.startswith("[") and host.endswith("]")
+    if not (_is_ip(host[1:-1], 6) if in_brackets else _is_ip(host, 4)) or not _is_port(port):
+        raise ValueError(f"must be ADDRESS:PORT such as 127.0.0.1:9090 or [::1]:9090, not {text!r}")
     return text
+
+
+def _is_ip(text: str, version: int) -> bool:
+    try:
+        return ipaddress.ip_address(text).version == version
+    except ValueError:
+        return False
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and int(text) <= _PORT_MAX
 
 
 def listen(text: str) -> str:
@@ -54,7 +60,9 @@ def listen(text: str) -> str:
     kind, _, rest = text.partition(":")
     if kind == "unix" and rest:
         if len(rest.encode()) > _UNIX_PATH_MAX:
-            raise ValueError(f"must be a path of at most {_UNIX_PATH_MAX} bytes, which is all that a Unix socket's name may have")
+            raise ValueError(
+                f"must be a path of at most {_UNIX_PATH_MAX} bytes, the longest that a Unix socket may have"
+            )
         return text
     if kind == "tcp":
         address(rest)

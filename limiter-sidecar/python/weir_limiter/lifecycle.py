@@ -14,11 +14,11 @@ from weir_limiter._core import ConfigError, Server
 from weir_limiter.config import Settings
 
 EXIT_OK: Final = 0
-EXIT_USAGE: Final = 2        # argparse's own
-EXIT_BROKEN: Final = 70      # EX_SOFTWARE: a server thread ended by itself; whoever supervises us starts a fresh process
+EXIT_USAGE: Final = 2  # argparse's own
+EXIT_BROKEN: Final = 70  # EX_SOFTWARE: a server thread ended by itself; our supervisor starts a fresh process
 
 _ENDING: Final = frozenset({signal.SIGTERM, signal.SIGINT})
-_LOOK_EVERY_S: Final = 1.0   # how soon a dead server thread is noticed; small beside any supervisor's restart delay
+_LOOK_EVERY_S: Final = 1.0  # how soon a dead server thread is noticed; small beside any supervisor's restart delay
 
 
 def serve(settings: Settings) -> int:

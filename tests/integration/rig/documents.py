@@ -41,12 +41,16 @@ def policy(*rules: dict[str, Any], **members: Any) -> dict[str, Any]:
 
 def override(*values: str, **members: Any) -> dict[str, Any]:
     """An override of the rule `burst` for these x-api-key values; `members` add action, limit and window."""
-    subjects = [[{"source": "header:x-api-key", "sha256": hashlib.sha256(value.encode()).hexdigest()}] for value in values]
+    digests = [hashlib.sha256(value.encode()).hexdigest() for value in values]
+    subjects = [[{"source": "header:x-api-key", "sha256": digest}] for digest in digests]
     return {"id": "team-orders/some", "policy": POLICY, "rules": ["burst"], "subjects": subjects, **members}
 
 
 def document(
-    *policies: dict[str, Any], overrides: Sequence[dict[str, Any]] = (), gateway: str = GATEWAY, revision: int | None = None
+    *policies: dict[str, Any],
+    overrides: Sequence[dict[str, Any]] = (),
+    gateway: str = GATEWAY,
+    revision: int | None = None,
 ) -> bytes:
     """A document with its digest. Each has a higher revision than the one before, unless `revision` says otherwise."""
     content = {"format": 1, "gateway": gateway, "policies": list(policies), "overrides": list(overrides)}

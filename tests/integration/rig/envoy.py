@@ -13,6 +13,7 @@ import grpc.aio
 from envoy.config.core.v3 import base_pb2
 from envoy.service.auth.v3 import attribute_context_pb2, external_auth_pb2
 from google.protobuf import json_format
+
 from rig.documents import HOST
 
 CHECK = "/envoy.service.auth.v3.Authorization/Check"
@@ -40,8 +41,8 @@ class Envoy:
     """One connection to a sidecar's socket (`unix:PATH` or `ADDRESS:PORT`)."""
 
     def __init__(self, target: str) -> None:
-        # Envoy sends its cluster's name as the authority; gRPC would send the escaped path, which HTTP/2 servers refuse.
-        options = [("grpc.default_authority", "limiter"), ("grpc.max_receive_message_length", 1 << 24), ("grpc.use_local_subchannel_pool", 1)]
+        # Envoy sends its cluster's name as the authority; gRPC would send the escaped path, which no server accepts.
+        options = [("grpc.default_authority", "limiter"), ("grpc.use_local_subchannel_pool", 1)]
         self.channel = grpc.aio.insecure_channel(target, options=options)
         self._check = self.channel.unary_unary(
             CHECK,
@@ -75,7 +76,8 @@ class Envoy:
 
     async def key(self, key: str, path: str = "/v1/orders", **headers: str) -> Answer:
         """Ask about a request with this API key."""
-        return await self.get(path, {"x-api-key": key, **{name.replace("_", "-"): text for name, text in headers.items()}})
+        others = {name.replace("_", "-"): text for name, text in headers.items()}
+        return await self.get(path, {"x-api-key": key, **others})
 
 
 def _answer(response: external_auth_pb2.CheckResponse) -> Answer:
@@ -84,7 +86,8 @@ def _answer(response: external_auth_pb2.CheckResponse) -> Answer:
     if allowed:
         status, body, sent = 200, "", response.ok_response.response_headers_to_add
     else:
-        status, body, sent = response.denied_response.status.code, response.denied_response.body, response.denied_response.headers
+        denied = response.denied_response
+        status, body, sent = denied.status.code, denied.body, denied.headers
     assert all(option.append_action == _OVERWRITE for option in sent), "a header would be appended to the origin's"
     headers = {option.header.key: option.header.value for option in sent}
     assert len(headers) == len(sent), "a header is sent twice"

@@ -20,7 +20,7 @@ from rig.documents import GATEWAY, revision_of
 PROGRAM = Path(sys.executable).with_name("weir-limiter")
 HASH_KEY = "integration-tests-share-this-hash-key"
 NAME = f"{GATEWAY}-rules-0"
-_WITHIN_S = 10.0    # every change is live within half a second on an idle machine
+_WITHIN_S = 10.0  # every change is live within half a second on an idle machine
 _stamps = itertools.count(1)
 
 
@@ -148,7 +148,8 @@ class Sidecar:
     def _spawn(self) -> Part:
         argv = [
             str(PROGRAM), "serve", "--gateway", GATEWAY, "--instance", self.name, "--listen", f"unix:{self.socket}",
-            "--admin", f"127.0.0.1:{self.admin_port}", "--rules-dir", str(self.mount.directory), "--drain", "2s", *self.flags,
+            "--admin", f"127.0.0.1:{self.admin_port}", "--rules-dir", str(self.mount.directory),
+            "--drain", "2s", *self.flags,
         ]  # fmt: skip
         env = {"WEIR_LIMITER_STORE": self.store_url, "WEIR_LIMITER_HASH_KEY": HASH_KEY, **self.env}
         return spawn(self.name, argv, log=self.run / f"{self.name}.log", env=env)

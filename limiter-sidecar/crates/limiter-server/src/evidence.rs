@@ -109,6 +109,7 @@ fn bump(counter: &AtomicU64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Connections;
 
     #[test]
     fn outcomes_are_counted_and_shown_as_series() {
@@ -122,7 +123,7 @@ mod tests {
         let counts = evidence.counts();
         assert_eq!((counts.requests, counts.rejected, counts.store_failures, counts.unknown_plan), (3, 1, 1, 1));
         assert_eq!(counts.since_ms, 7);
-        let text = metrics.encode(false);
+        let text = metrics.encode(Connections { store_up: false, watch_connected: false });
         assert!(text.contains("outcome=\"rejected\"} 1"), "{text}");
     }
 

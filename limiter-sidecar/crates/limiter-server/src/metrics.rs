@@ -112,6 +112,13 @@ impl EncodeLabelValue for OutcomeLabel {
     }
 }
 
+/// What is connected at the moment of a scrape.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Connections {
+    pub(crate) store_up: bool,
+    pub(crate) watch_connected: bool,
+}
+
 /// The sidecar's metrics.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -126,7 +133,7 @@ pub(crate) struct Metrics {
     pub(crate) ruleset_revision: Gauge<u64, AtomicU64>,
     pub(crate) ruleset_applied: Counter,
     pub(crate) ruleset_rejected: Counter,
-    pub(crate) watch_connected: Gauge,
+    watch_connected: Gauge,
 }
 
 impl Metrics {
@@ -186,8 +193,9 @@ impl Metrics {
     }
 
     /// All metrics as `OpenMetrics` text.
-    pub(crate) fn encode(&self, store_up: bool) -> String {
-        self.store_up.set(i64::from(store_up));
+    pub(crate) fn encode(&self, now: Connections) -> String {
+        self.store_up.set(i64::from(now.store_up));
+        self.watch_connected.set(i64::from(now.watch_connected));
         let mut body = String::new();
         if text::encode(&mut body, &self.registry).is_err() {
             // Writing to a String cannot fail; a truncated exposition would be refused by the scraper anyway.
@@ -211,7 +219,7 @@ mod tests {
         metrics.count_request(Decision::Refused);
         metrics.count_store_failure(StoreFailure::Oom);
         metrics.rule_outcome("team/p", "burst", OutcomeLabel::WouldReject).inc();
-        let text = metrics.encode(true);
+        let text = metrics.encode(Connections { store_up: true, watch_connected: false });
         for line in [
             "weir_requests_total{decision=\"refused\"} 1",
             "weir_store_failures_total{reason=\"oom\"} 1",
@@ -228,6 +236,6 @@ mod tests {
         let metrics = Metrics::new();
         metrics.rule_outcome("team/p", "burst", OutcomeLabel::Allowed).inc();
         metrics.forget_rule("team/p", "burst");
-        assert!(!metrics.encode(false).contains("burst"));
+        assert!(!metrics.encode(Connections { store_up: false, watch_connected: false }).contains("burst"));
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::metrics::Metrics;
-use crate::rules::{RuleBook, WatchReport};
+use crate::metrics::{Connections, Metrics};
+use crate::rules::{RuleBook, WatchReport, WatchState};
 use crate::store::Store;
 
 /// How often the data plane shows that it runs.
@@ -41,6 +41,12 @@ impl Shared {
     pub(crate) fn is_alive(&self) -> bool {
         let beat = Duration::from_millis(self.heartbeat_ms.load(Ordering::Relaxed));
         self.born.elapsed().saturating_sub(beat) < STUCK_AFTER
+    }
+
+    /// What is connected, for the metrics.
+    pub(crate) fn connections(&self) -> Connections {
+        let watch_connected = self.watch.get().state == WatchState::Connected;
+        Connections { store_up: self.store.is_up(), watch_connected }
     }
 
     /// Runs on the data plane's event loop.

@@ -3,20 +3,17 @@
 //!
 //! Requests read without a lock. Documents are parsed on the thread that offers them, never on the data plane's.
 
-use std::collections::{HashMap, HashSet};
-use std::fmt::{self, Write as _};
-use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwapOption, Guard};
-use limiter_core::ruleset::{Document, Mode};
-use limiter_core::{HashKey, Ruleset};
+use limiter_core::HashKey;
+use limiter_core::ruleset::Document;
 use serde::{Deserialize, Serialize};
 
+use super::live::Live;
 use super::state_dir::StateDir;
 use super::unpack::unpack;
 use crate::clock::now_ms;
-use crate::evidence::RuleEvidence;
 use crate::metrics::Metrics;
 
 /// Where a document came from.
@@ -49,25 +46,6 @@ pub(crate) enum Offer {
     Applied,
     /// A document of this revision or a later one is in force already.
     NotNewer { offered: u64, running: u64 },
-}
-
-/// One rule in force: what `/status` says of it. The index in [`Live::rules`] is the rule's ordinal in the ruleset.
-pub(crate) struct LiveRule {
-    pub(crate) policy: String,
-    pub(crate) name: String,
-    pub(crate) generation: u64,
-    pub(crate) mode: Mode,
-    pub(crate) evidence: Arc<RuleEvidence>,
-    /// Changes with every member of the rule.
-    fingerprint: u64,
-}
-
-/// The rules in force.
-pub(crate) struct Live {
-    pub(crate) ruleset: Ruleset,
-    pub(crate) rules: Vec<LiveRule>,
-    pub(crate) source: Source,
-    pub(crate) applied_at_ms: u64,
 }
 
 /// The book.
@@ -184,34 +162,9 @@ impl RuleBook {
                 self.gateway, document.gateway
             ));
         }
-        let ruleset = Ruleset::compile(&document, &self.hash_key).map_err(|error| error.to_string())?;
-        let applied_at_ms = now_ms();
-        let rules = self.live_rules(&document, &ruleset, applied_at_ms);
-        Ok(Live { ruleset, rules, source, applied_at_ms })
-    }
-
-    /// The rules by ordinal; a rule that did not change keeps its evidence.
-    fn live_rules(&self, document: &Document, ruleset: &Ruleset, now_ms: u64) -> Vec<LiveRule> {
         let before = self.live.load();
-        let before: HashMap<_, _> =
-            before.iter().flat_map(|live| &live.rules).map(|rule| (rule.identity(), rule)).collect();
-        let mut fingerprints = HashMap::new();
-        for policy in &document.policies {
-            for rule in &policy.rules {
-                fingerprints.insert((policy.id.as_str(), rule.name.as_str()), fingerprint(rule));
-            }
-        }
-        let live = |(policy, rule): (&limiter_core::Policy, &limiter_core::Rule)| {
-            let identity = (policy.id(), rule.name());
-            let fingerprint = fingerprints.get(&identity).copied().unwrap_or_default();
-            let evidence = match before.get(&identity) {
-                Some(old) if old.fingerprint == fingerprint => Arc::clone(&old.evidence),
-                _ => Arc::new(RuleEvidence::new(now_ms)),
-            };
-            let (policy, generation) = (policy.id().to_owned(), policy.generation());
-            LiveRule { policy, name: rule.name().to_owned(), generation, mode: rule.mode(), evidence, fingerprint }
-        };
-        ruleset.rules().map(live).collect()
+        Live::compile(&document, &self.hash_key, before.as_deref(), (source, now_ms()))
+            .map_err(|error| error.to_string())
     }
 
     fn put(&self, desk: &mut Desk, live: Live) {
@@ -223,8 +176,7 @@ impl RuleBook {
         self.metrics.ruleset_applied.inc();
         self.metrics.ruleset_revision.set(live.ruleset.revision());
         let before = self.live.swap(Some(Arc::clone(&live)));
-        let present: HashSet<_> = live.rules.iter().map(LiveRule::identity).collect();
-        for gone in before.iter().flat_map(|before| &before.rules).filter(|rule| !present.contains(&rule.identity())) {
+        for gone in before.iter().flat_map(|before| before.rules_not_in(&live)) {
             self.metrics.forget_rule(&gone.policy, &gone.name);
         }
         *desk = Desk { refusal: None, retired: before };
@@ -264,29 +216,8 @@ impl RuleBook {
     }
 }
 
-impl LiveRule {
-    fn identity(&self) -> (&str, &str) {
-        (&self.policy, &self.name)
-    }
-}
-
 impl Refusal {
     fn is_same(&self, other: &Self) -> bool {
         (self.revision, &self.digest, &self.error) == (other.revision, &other.digest, &other.error)
     }
-}
-
-/// A hash over everything that is written in a rule.
-fn fingerprint(rule: &impl fmt::Debug) -> u64 {
-    struct Sink(DefaultHasher);
-    impl fmt::Write for Sink {
-        fn write_str(&mut self, text: &str) -> fmt::Result {
-            self.0.write(text.as_bytes());
-            Ok(())
-        }
-    }
-    let mut sink = Sink(DefaultHasher::new());
-    // The sink never fails.
-    let _written = write!(sink, "{rule:?}");
-    sink.0.finish()
 }

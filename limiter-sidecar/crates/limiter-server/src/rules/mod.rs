@@ -4,12 +4,14 @@
 //! The higher revision wins, wherever it came from. Nothing takes rules away: not a bad document, not a missing one.
 
 mod book;
+mod live;
 mod mount;
 mod state_dir;
 mod unpack;
 mod watch;
 
-pub(crate) use self::book::{Live, Offer, Refusal, RuleBook, Source};
+pub(crate) use self::book::{Offer, Refusal, RuleBook, Source};
+pub(crate) use self::live::Live;
 pub(crate) use self::mount::run as follow_mount;
 pub(crate) use self::state_dir::StateDir;
-pub(crate) use self::watch::{WatchHealth, WatchReport, run as follow_watch};
+pub(crate) use self::watch::{WatchHealth, WatchReport, WatchState, run as follow_watch};

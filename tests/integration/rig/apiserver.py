@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An API server that knows one ConfigMap: lists and watches it over plain HTTP, and can go away.
+
+It stands in for a real one (which the e2e ring has) where a test must hold the server's own behaviour in its hands:
+errors, silence, an interrupted watch. It serves only what a limiter's service account may ask: that one name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any, Self
+
+from aiohttp import web
+
+from lab.processes import free_port
+
+NAMESPACE = "weir-system"
+
+
+class ApiServer:
+    """One ConfigMap, by name. Use as an async context manager; `stop` and `start` are outages."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.port = free_port()
+        self.forbidden: list[str] = []  # questions that the service account's role would not allow
+        self._version = 100
+        self._object: dict[str, Any] | None = None
+        self._watches: set[asyncio.Queue[dict[str, Any]]] = set()
+        self._runner: web.AppRunner | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Begin to answer."""
+        application = web.Application()
+        application.router.add_get(f"/api/v1/namespaces/{NAMESPACE}/configmaps", self._answer)
+        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
+
+    async def stop(self) -> None:
+        """End all connections and answer nobody."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    def write(self, data: dict[str, str]) -> None:
+        """Create or change the ConfigMap."""
+        kind = "ADDED" if self._object is None else "MODIFIED"
+        self._object = {"data": data}
+        self._publish(kind)
+
+    def delete(self) -> None:
+        """Delete the ConfigMap."""
+        self._publish("DELETED")
+        self._object = None
+
+    def kubeconfig(self, folder: Path) -> Path:
+        """A kubeconfig that leads here."""
+        cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{self.port}"}}
+        context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
+        user = {"name": "u", "user": {"token": "a-token"}}
+        file = folder / "kubeconfig"
+        content = {"clusters": [cluster], "contexts": [context], "users": [user], "current-context": "x"}
+        file.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **content}))
+        return file
+
+    def _publish(self, kind: str) -> None:
+        self._version += 1
+        event = {"type": kind, "object": self._rendered()}
+        for queue in self._watches:
+            queue.put_nowait(event)
+
+    def _rendered(self) -> dict[str, Any]:
+        metadata = {"name": self.name, "namespace": NAMESPACE, "resourceVersion": str(self._version)}
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **(self._object or {})}
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        if request.query.get("fieldSelector") != f"metadata.name={self.name}":
+            self.forbidden.append(str(request.rel_url))
+            return web.json_response({"kind": "Status", "code": 403, "reason": "Forbidden"}, status=403)
+        if "watch" in request.query:
+            return await self._watch(request)
+        items = [] if self._object is None else [self._rendered()]
+        metadata = {"resourceVersion": str(self._version)}
+        return web.json_response({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": metadata, "items": items})
+
+    async def _watch(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "application/json"})
+        await response.prepare(request)
+        queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._watches.add(queue)
+        try:
+            while True:
+                await response.write(json.dumps(await queue.get()).encode() + b"\n")
+        finally:
+            self._watches.discard(queue)
