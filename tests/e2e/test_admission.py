@@ -56,6 +56,31 @@ def test_a_good_spec_is_kept_as_it_was_written(cluster: Cluster, case: dict[str,
         cluster.kubectl("delete", case["kind"], "admission-accepted", "-n", NAMESPACE, "--ignore-not-found")
 
 
+def largest_spec(last_cost: int) -> dict[str, Any]:
+    """As much of everything as the schema allows wherever a validation rule looks."""
+    limit = {"requests": 100, "period": "1s"}
+    cost = [{"match": {"path": f"/{n}"}, "cost": 100} for n in range(15)]
+    rule = {
+        "key": [{"header": f"x-{n}"} for n in range(8)],
+        "limit": limit,
+        "plans": {"from": {"header": "x-plan"}, "limits": {f"plan-{n}": limit for n in range(32)}},
+        "cost": [*cost, {"match": {"path": "/last"}, "cost": last_cost}],
+    }
+    networks = [{"clientIP": [f"2001:db8:{m:x}:{n:x}::/64" for n in range(64)]} for m in range(16)]
+    return {"exempt": networks, "rules": [{"name": f"r{n}", **rule} for n in range(16)]}
+
+
+@pytest.mark.requirement("R40")
+def test_the_largest_spec_stays_within_the_cost_that_validation_may_have(cluster: Cluster) -> None:
+    def create(last_cost: int) -> str:
+        case = {"kind": "RateLimitPolicy", "spec": largest_spec(last_cost)}
+        return cluster.kubectl("create", "--dry-run=server", "-f", "-", input=manifest(case, "admission-largest"))
+
+    assert "created" in create(100)
+    with pytest.raises(KubectlError, match=r"spec\.rules\[15\]\.cost"):
+        create(101)
+
+
 @pytest.mark.requirement("R40")
 @pytest.mark.parametrize(
     ("kind", "short_name", "columns"),
