@@ -7,7 +7,8 @@ export PYTHONPATH := $(CURDIR)/tests/e2e
 PY := .venv/bin/python
 GATEWAYS ?= 2
 STORE ?= single
-GENERATED := crds charts/weir/files/crds limiter-sidecar/schema
+GENERATED := crds charts/weir/files/crds limiter-sidecar/schema \
+  docs/reference/ratelimitpolicy.md docs/reference/ratelimitoverride.md docs/reference/conditions.md
 
 .PHONY: help setup doctor fmt lint demo up down test test-unit test-conformance test-integration test-e2e \
   generate verify golden bench requirements clean
@@ -51,6 +52,18 @@ test-integration: setup ## The limiter as a process, with a real store and a rea
 
 test-e2e: setup ## Everything of the demo, case by case
 	@$(PY) -m lab.rings e2e
+
+generate: setup ## Write what comes from the models: CRDs, the chart's copies, the ruleset's schema, reference pages
+	$(PY) -m weir_operator.api.crd --write crds
+	$(PY) -m weir_operator.api.ruleset_schema --write limiter-sidecar/schema/ruleset.schema.json
+	$(PY) -m weir_operator.api.reference --write docs/reference
+	cp crds/*.yaml charts/weir/files/crds/
+
+verify: generate ## Generate, and fail if the repository holds anything else
+	git diff --exit-code -- $(GENERATED)
+
+golden: setup ## Accept what is rendered now as the golden files; read the difference before you commit it
+	WEIR_ACCEPT_GOLDEN=1 $(PY) -m pytest tests/unit -q -k 'golden or accepted'
 
 requirements: setup ## Requirement -> tests -> last outcome
 	@$(PY) -m pytest tests --collect-only -q --requirements | grep -E '^R[0-9]+ '
