@@ -35,6 +35,6 @@ class Core:
 
 def _as_json(rule: Rule) -> dict[str, Any]:
     return {
-        "id": rule.id, "p": rule.p, "l": rule.l, "capacity": rule.capacity, "increment": rule.increment,
-        "enforcing": rule.enforcing,
+        "key": rule.key, "id": rule.id, "p": rule.p, "l": rule.l, "capacity": rule.capacity,
+        "increment": rule.increment, "enforcing": rule.enforcing,
     }  # fmt: skip

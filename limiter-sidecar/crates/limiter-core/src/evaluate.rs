@@ -2,7 +2,7 @@
 //! Runs conformance vectors through [`crate::bucket`]: JSON in, JSON out.
 //!
 //! In: `{"steps": [{"now_us": int, "rules": [{"id", "p", "l", "capacity", "increment", "enforcing", "key"?}]}]}`, where `id`
-//! is a text of 8 bytes and `key` (default 1) numbers the bucket string. Out: `{"replies": [[int, …]]}`, each the script's flat list.
+//! is a text of 8 bytes and `key` (default empty) names the bucket string. Out: `{"replies": [[int, …]]}`, each the script's flat list.
 //! The strings live on across the steps and never expire.
 
 use serde::{Deserialize, Serialize};
@@ -40,8 +40,8 @@ struct Step {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rule {
-    #[serde(default = "first_key")]
-    key: usize,
+    #[serde(default)]
+    key: String,
     id: String,
     p: u64,
     l: u64,
@@ -55,10 +55,6 @@ struct Replies {
     replies: Vec<Vec<i64>>,
 }
 
-fn first_key() -> usize {
-    1
-}
-
 /// Runs a vector.
 ///
 /// # Errors
@@ -69,7 +65,7 @@ pub fn evaluate(vector: &[u8]) -> Result<String, EvaluateError> {
         .map_err(|error| invalid(error.path().to_string(), error.inner().to_string()))?;
     let mut buckets = Buckets::default();
     let mut replies = Vec::with_capacity(vector.steps.len());
-    for (place, step) in vector.steps.into_iter().enumerate() {
+    for (place, step) in vector.steps.iter().enumerate() {
         let charges = step.rules.iter().enumerate().map(|(rule_place, rule)| {
             charge(rule).map_err(|message| invalid(format!("steps[{place}].rules[{rule_place}]"), message))
         });
@@ -79,7 +75,7 @@ pub fn evaluate(vector: &[u8]) -> Result<String, EvaluateError> {
     serde_json::to_string(&Replies { replies }).map_err(|error| invalid(String::new(), error.to_string()))
 }
 
-fn charge(rule: &Rule) -> Result<Charge<usize>, String> {
+fn charge(rule: &Rule) -> Result<Charge<&str>, String> {
     if rule.p == 0 || rule.l == 0 {
         return Err("p and l must be above 0".to_owned());
     }
@@ -88,7 +84,7 @@ fn charge(rule: &Rule) -> Result<Charge<usize>, String> {
     }
     let id = rule.id.as_bytes().try_into().map_err(|_| format!("id must have 8 bytes, not {}", rule.id.len()))?;
     Ok(Charge {
-        key: rule.key,
+        key: &*rule.key,
         id,
         weight: rule.p,
         drain_per_us: rule.l,

@@ -4,7 +4,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Plays a vector, `{"steps": [{"now_us", "rules": [{"id", "p", "l", "capacity", "increment", "enforcing"}]}]}`, through the
+/// Plays a vector, `{"steps": [{"now_us", "rules": [{"key", "id", "p", "l", "capacity", "increment", "enforcing"}]}]}`, through the
 /// core's token bucket. Returns `{"replies": [[int, …]]}`.
 ///
 /// Raises `ValueError` when the vector is of another shape.

@@ -29,7 +29,7 @@ fn the_state_lives_on_across_the_steps() {
 
 #[test]
 fn keys_are_separate_strings() {
-    let steps = json!([{"now_us": 1, "rules": [rule(json!({})), rule(json!({"key": 2, "increment": 0}))]}]);
+    let steps = json!([{"now_us": 1, "rules": [rule(json!({})), rule(json!({"key": "other", "increment": 0}))]}]);
     assert_eq!(json!([[1, 1, 4, 0, 200_000, 1, 5, 0, 0]]), replies(&steps));
 }
 

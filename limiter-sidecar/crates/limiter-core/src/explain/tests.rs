@@ -87,5 +87,5 @@ fn checking_tells_what_a_document_holds() {
         json!([]),
     );
     let message = check(&wrong).unwrap_err().to_string();
-    assert!(message.starts_with("ruleset: policies[0].rules[0].limit.requests: must be from 1"), "{message}");
+    assert!(message.starts_with("policies[0].rules[0].limit.requests: must be from 1"), "{message}");
 }
