@@ -28,6 +28,7 @@ class ApiServer:
         self.forbidden: list[str] = []  # questions that the service account's role would not allow
         self._version = 100
         self._object: dict[str, Any] | None = None
+        self._history: list[tuple[int, dict[str, Any]]] = []  # version -> event
         self._watches: set[asyncio.Queue[dict[str, Any]]] = set()
         self._runner: web.AppRunner | None = None
 
@@ -76,6 +77,7 @@ class ApiServer:
     def _publish(self, kind: str) -> None:
         self._version += 1
         event = {"type": kind, "object": self._rendered()}
+        self._history.append((self._version, event))
         for queue in self._watches:
             queue.put_nowait(event)
 
@@ -97,6 +99,10 @@ class ApiServer:
         response = web.StreamResponse(headers={"content-type": "application/json"})
         await response.prepare(request)
         queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        since = int(request.query.get("resourceVersion", "0"))
+        for version, event in self._history:
+            if version > since:
+                queue.put_nowait(event)
         self._watches.add(queue)
         try:
             while True:

@@ -37,8 +37,13 @@ pub fn start(level: &str, format: Format) -> Result<(), ConfigError> {
     let level: LevelFilter = level
         .parse()
         .map_err(|_| ConfigError::new("log-level", format!("{level:?} is none of error, warn, info, debug, trace")))?;
-    // Libraries at their most talkative may log requests and headers, so their level is fixed.
-    let levels = Targets::new().with_default(LevelFilter::WARN).with_target("limiter_server", level);
+    // Libraries at their most talkative may log requests and headers, so their level is fixed. kube logs every failed
+    // attempt; the watch reports the first one of a row.
+    let levels = Targets::new()
+        .with_default(LevelFilter::WARN)
+        .with_target("kube_client", LevelFilter::OFF)
+        .with_target("kube_runtime", LevelFilter::OFF)
+        .with_target("limiter_server", level);
     let lines = tracing_subscriber::registry().with(levels);
     let output = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let _already_started = match format {

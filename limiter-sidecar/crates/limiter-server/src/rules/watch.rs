@@ -4,6 +4,7 @@
 //!
 //! An API server that is away, or a `ConfigMap` that is deleted, takes no rule away.
 
+use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch};
 use kube::{Api, Client};
 use serde::Serialize;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::book::{RuleBook, Source};
 use super::mount::{DOCUMENT, DOCUMENT_GZ};
@@ -27,24 +28,35 @@ const WATCH_S: u32 = 30;
 /// First and longest pause after a failure. An edit must be live within seconds of the API server's return.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// Time without a failure after which the pauses start over.
+const GOOD_AFTER: Duration = Duration::from_secs(10);
 
-/// The pauses between attempts, doubling.
-struct Pauses(Duration);
+/// The pauses between attempts: doubling, and starting over after a time without failures. The stream's own sign of
+/// success is not used, because it also gives it at the start of every attempt.
+struct Pauses {
+    next: Duration,
+    failed_at: Option<Instant>,
+}
+
+impl Pauses {
+    fn new() -> Self {
+        Self { next: FIRST_PAUSE, failed_at: None }
+    }
+}
 
 impl Iterator for Pauses {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        let pause = self.0;
-        self.0 = (pause * 2).min(LONGEST_PAUSE);
+        let quiet = self.failed_at.replace(Instant::now()).is_none_or(|failed_at| failed_at.elapsed() > GOOD_AFTER);
+        let pause = if quiet { FIRST_PAUSE } else { self.next };
+        self.next = (pause * 2).min(LONGEST_PAUSE);
         Some(jittered(pause))
     }
 }
 
 impl Backoff for Pauses {
-    fn reset(&mut self) {
-        self.0 = FIRST_PAUSE;
-    }
+    fn reset(&mut self) {}
 }
 
 /// Whether the watch stands.
@@ -96,7 +108,7 @@ pub(crate) async fn run(name: ConfigMapName, book: Arc<RuleBook>, report: Arc<Wa
     loop {
         match Client::try_default().await {
             Ok(client) => follow(events(client, &name), &name, &book, &report).await,
-            Err(error) => report.set(WatchState::Disconnected, error.to_string()),
+            Err(error) => report.set(WatchState::Disconnected, with_causes(&error)),
         }
         sleep(jittered(LONGEST_PAUSE)).await;
     }
@@ -105,7 +117,7 @@ pub(crate) async fn run(name: ConfigMapName, book: Arc<RuleBook>, report: Arc<Wa
 fn events(client: Client, name: &ConfigMapName) -> impl Stream<Item = watcher::Result<Event<ConfigMap>>> + use<> {
     let api: Api<ConfigMap> = Api::namespaced(client, &name.namespace);
     let only = watcher::Config::default().fields(&format!("metadata.name={}", name.name)).timeout(WATCH_S);
-    watch(api, only).backoff(Pauses(FIRST_PAUSE))
+    watch(api, only).backoff(Pauses::new())
 }
 
 async fn follow(
@@ -126,7 +138,7 @@ async fn follow(
             }
             Ok(Event::InitDone) if listed => {}
             Ok(Event::InitDone | Event::Delete(_)) => report.set(WatchState::Connected, gone()),
-            Err(error) => report.set(WatchState::Disconnected, error.to_string()),
+            Err(error) => report.set(WatchState::Disconnected, with_causes(&error)),
         }
     }
 }
@@ -143,4 +155,42 @@ fn take(configmap: &ConfigMap, book: &RuleBook) -> String {
         }
         None => format!("the ConfigMap has neither {DOCUMENT} nor {DOCUMENT_GZ}; the last good rules stay"),
     }
+}
+
+/// An error with what caused it, because the outermost one often only says that something failed.
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let inner = error.to_string();
+        if !text.contains(&inner) {
+            text = format!("{text}: {inner}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let pauses: Vec<u128> = Pauses::new().take(6).map(|pause| pause.as_millis()).collect();
+        for (pause, wanted) in pauses.into_iter().zip([200, 400, 800, 1600, 2000, 2000]) {
+            assert!((wanted * 3 / 4..=wanted * 5 / 4).contains(&pause), "{pause} instead of about {wanted}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_told_with_its_causes() {
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let error = std::io::Error::other(Outer(refused));
+        assert_eq!(with_causes(&error), "request failed: connection refused");
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("request failed")]
+    struct Outer(#[source] std::io::Error);
 }
