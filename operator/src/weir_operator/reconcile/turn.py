@@ -37,8 +37,15 @@ from weir_operator.reconcile.status import Fleet
 from weir_operator.reconcile.store import Store
 from weir_operator.reconcile.writer import StatusWriter
 from weir_operator.render.envoy_config import render_envoy_config
-from weir_operator.render.names import GATEWAY_LABEL, MANAGED_BY_LABEL, MANAGER, rules_config_map
-from weir_operator.render.ruleset_config import RulesetTooLarge, read_live, render_rules
+from weir_operator.render.names import (
+    DIGEST_ANNOTATION,
+    GATEWAY_LABEL,
+    MANAGED_BY_LABEL,
+    MANAGER,
+    REVISION_ANNOTATION,
+    rules_config_map,
+)
+from weir_operator.render.ruleset_config import Live, RulesetTooLarge, read_live, render_rules
 
 POLL_SETTLED_S = 5.0  # a dead limiter shows after two polls
 POLL_UNSETTLED_S = 1.0  # how late an acknowledgement shows at most
@@ -71,16 +78,17 @@ class GatewayTurn:
         self._tools = tools
         self._writer = tools.writer()
         self._ruleset_name = rules_config_map(gateway.name)
+        self._envoy = render_envoy_config(gateway)  # from the settings alone, so once is enough
         self._reports: tuple[LimiterReport, ...] = ()
         self._compiled: tuple[Observation, Compiled] | None = None
         self._publication: Publication | None = None
         self._publish_error = ""
+        self._parsed = "", Live()
         self._reported: GatewayReport | None = None
 
     def recall(self) -> None:
         """Note what the live ConfigMap tells the limiters, before anybody asks which gateway runs what."""
-        live = read_live(self._tools.store.config_maps_of(self._gateway.name).get(self._ruleset_name))
-        self._tools.store.published(self._gateway.name, live.ruleset or Ruleset(self._gateway.name))
+        self._tools.store.published(self._gateway.name, self._read_live().ruleset or Ruleset(self._gateway.name))
 
     async def take(self, *, news: bool) -> float:
         """Converge if there is news, then report; return in how many seconds to come again without news."""
@@ -100,7 +108,7 @@ class GatewayTurn:
         """Bring the generated ConfigMaps to what the objects say; return whether anything was written."""
         store, name = self._tools.store, self._gateway.name
         remembered = self._publication.live if self._publication is not None else None
-        seen = read_live(store.config_maps_of(name).get(self._ruleset_name))
+        seen = self._read_live()
         base = base_of(seen, remembered, running_revision(self._reports, self._ruleset_name))
         store.published(name, base.ruleset or Ruleset(name))
         observed = store.observation_of(name)
@@ -112,15 +120,25 @@ class GatewayTurn:
             self._publish_error = str(rules)
             logger.error("ruleset not published: %s", rules, extra={"gateway": name})
             return False
-        wanted = (rules, render_envoy_config(self._gateway))
-        actions = plan(observed.config_maps, wanted, {MANAGED_BY_LABEL: MANAGER, GATEWAY_LABEL: name})
+        ours = {MANAGED_BY_LABEL: MANAGER, GATEWAY_LABEL: name}
+        actions = plan(observed.config_maps, (rules, self._envoy), ours)
         for action in actions:
             await self._do(action)
         self._publish_error = ""
-        self._publication = advance(self._publication, read_live(rules))
+        annotations = rules["metadata"]["annotations"]
+        live = Live(int(annotations[REVISION_ANNOTATION]), annotations[DIGEST_ANNOTATION], compiled.ruleset)
+        self._publication = advance(self._publication, live)
         store.published(name, compiled.ruleset)
         self._measure(compiled, rules, actions)
         return bool(actions)
+
+    def _read_live(self) -> Live:
+        """Return what the live ConfigMap says; parsed once a version, since that takes longer than all the rest."""
+        config_map = self._tools.store.config_maps_of(self._gateway.name).get(self._ruleset_name)
+        version = config_map["metadata"]["resourceVersion"] if config_map is not None else ""
+        if self._parsed[0] != version:
+            self._parsed = version, read_live(config_map)
+        return self._parsed[1]
 
     async def _do(self, action: Action) -> None:
         cluster = self._tools.cluster

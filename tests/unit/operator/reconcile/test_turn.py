@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway's turns converge: from any state of the world to what the objects say, and then they are silent."""
+
+from typing import Any
+
+import pytest
+
+from weir_operator.reconcile.ports import CONFIG_MAPS, OVERRIDES, POLICIES, Stalled, Waiting
+
+BAD_RULES = [{"name": "burst", "limit": {"requests": 0, "period": "1s"}}]
+KEYED = [{"name": "burst", "key": [{"header": "x-api-key"}], "limit": {"requests": 1, "period": "1s"}}]
+RULES_MAP = (CONFIG_MAPS, "weir-system", "edge-rules-0")
+
+
+@pytest.mark.requirement("R41")
+async def test_a_policy_becomes_rules_and_ready(world: Any) -> None:
+    world.policy()
+    await world.settle()
+    assert world.policy_ids() == ["team/api"]
+    assert world.conditions()["Ready"] == ("True", "Ready")
+    assert world.status()["limiters"] == "1/1"
+
+
+async def test_an_operator_without_policies_still_publishes_an_empty_ruleset(world: Any) -> None:
+    """D45: limiters become ready by a document, also by an empty one."""
+    await world.settle()
+    assert world.live().ruleset.policies == ()
+    assert set(world.cluster.objects) == {RULES_MAP, (CONFIG_MAPS, "weir-system", "edge-envoy")}
+
+
+async def test_nothing_is_written_when_nothing_changed(world: Any) -> None:
+    """D47, D49."""
+    world.policy()
+    world.policy("bad", rules=BAD_RULES)
+    world.policy("lost", gateway="none")
+    world.override("lost", policyRef={"name": "none"})
+    await world.settle()
+    before = world.cluster.writes
+    for _ in range(5):
+        world.clock.forward(600)
+        await world.settle()
+    assert world.cluster.writes == before
+
+
+async def test_a_new_process_writes_nothing(world: Any) -> None:
+    """D47: also while a policy is refused and keeps its last accepted version."""
+    world.policy()
+    await world.settle()
+    world.policy(rules=BAD_RULES)
+    await world.settle()
+    before = world.cluster.writes, world.live()
+    world.start_operator()
+    await world.settle()
+    assert (world.cluster.writes, world.live()) == before
+
+
+async def test_propagating_until_the_limiter_follows(world: Any) -> None:
+    """D52."""
+    world.limiters.follows = False
+    world.policy()
+    next_in_s = await world.settle()
+    assert world.conditions()["Programmed"] == ("False", "Propagating")
+    assert next_in_s <= 1.0
+    world.clock.forward(11)
+    await world.turn.take(news=False)
+    assert world.conditions()["Programmed"] == ("False", "LimiterStale")
+    world.limiters.follows = True
+    await world.turn.take(news=False)
+    assert world.conditions()["Ready"] == ("True", "Ready")
+
+
+async def test_a_neighbours_edit_does_not_shake_a_programmed_policy(world: Any) -> None:
+    world.policy()
+    await world.settle()
+    before = world.status()
+    world.limiters.refuses = "$.policies[1]: no"
+    world.policy("other")
+    await world.settle()
+    assert world.conditions(name="other")["Ready"] == ("False", "LimiterRefused")
+    assert world.status() == before
+
+
+@pytest.mark.requirement("R45")
+async def test_a_bad_edit_keeps_the_last_accepted_version(world: Any) -> None:
+    """D44."""
+    world.policy()
+    await world.settle()
+    before = world.live()
+    world.policy(rules=BAD_RULES)
+    world.policy("other")
+    await world.settle()
+    assert world.policy_ids() == ["team/api", "team/other"]
+    assert world.live().ruleset.policies[0] == before.ruleset.policies[0]
+    assert world.conditions()["Accepted"] == ("False", "Invalid")
+    assert world.conditions()["Stalled"] == ("True", "Invalid")
+    assert world.status()["observedGeneration"] == 2
+    assert "generation 1 keeps running on 1 of 1 limiter" in world.status()["conditions"][0]["message"]
+
+
+async def test_an_unknown_gateway_is_answered(world: Any) -> None:
+    world.policy(gateway="egde")
+    await world.settle()
+    assert world.conditions()["Accepted"] == ("False", "UnknownGateway")
+    assert "edge" in world.status()["conditions"][0]["message"]
+    assert world.policy_ids() == []
+
+
+async def test_an_override_waits_for_its_policy_and_is_adopted_when_it_comes(world: Any) -> None:
+    world.override(expiresAt="2027-01-01T00:00:00Z")
+    await world.settle()
+    assert world.conditions(OVERRIDES, "free")["Accepted"] == ("False", "PolicyNotFound")
+    world.policy(rules=KEYED)
+    await world.settle()
+    assert world.conditions(OVERRIDES, "free")["Ready"] == ("True", "Ready")
+
+
+async def test_an_override_ends_without_any_event(world: Any) -> None:
+    world.policy(rules=KEYED)
+    world.override(expiresAt="2026-12-01T12:00:03Z")
+    next_in_s = await world.settle()
+    assert next_in_s == pytest.approx(3.0)
+    world.clock.forward(next_in_s)
+    await world.turn.take(news=False)
+    assert world.conditions(OVERRIDES, "free")["Ready"] == ("True", "Expired")
+
+
+@pytest.mark.parametrize("while_down", [False, True], ids=["while it runs", "while it is down"])
+async def test_a_deleted_policy_is_gone_from_the_rules(world: Any, *, while_down: bool) -> None:
+    """D53."""
+    world.policy()
+    world.policy("other")
+    await world.settle()
+    world.cluster.remove(POLICIES, "team", "api")
+    if while_down:
+        world.start_operator()
+    await world.settle()
+    assert world.policy_ids() == ["team/other"]
+
+
+@pytest.mark.parametrize("while_down", [False, True], ids=["while it runs", "while it is down"])
+@pytest.mark.parametrize("damage", ["deleted", "edited", "stripped"])
+async def test_a_damaged_config_map_is_repaired(world: Any, damage: str, *, while_down: bool) -> None:
+    """D55."""
+    world.policy()
+    await world.settle()
+    before = world.live()
+    damaged = world.cluster.objects[RULES_MAP]
+    if damage == "deleted":
+        world.cluster.remove(*RULES_MAP)
+    elif damage == "edited":
+        world.cluster.put(CONFIG_MAPS, {**damaged, "data": {"ruleset.json": "{}", "note": "hello"}})
+    else:
+        world.cluster.put(CONFIG_MAPS, {**damaged, "metadata": {**damaged["metadata"], "labels": {}}})
+    if while_down:
+        world.start_operator()
+    await world.settle()
+    repaired = world.cluster.objects[RULES_MAP]
+    assert (world.live().digest, list(repaired["data"])) == (before.digest, ["ruleset.json"])
+    assert repaired["metadata"]["labels"] == damaged["metadata"]["labels"]
+    assert world.live().revision >= before.revision
+    assert world.conditions()["Ready"] == ("True", "Ready")
+
+
+async def test_a_refused_write_shows_in_the_status_of_what_it_would_have_brought(world: Any) -> None:
+    world.policy()
+    await world.settle()
+    apply = world.cluster.apply
+
+    async def refuse(_: Any) -> Any:
+        raise Stalled("cannot patch configmaps: too long")
+
+    world.cluster.apply = refuse
+    world.policy("other")
+    with pytest.raises(Stalled):
+        await world.settle()
+    assert world.conditions(name="other")["Ready"] == ("False", "RenderFailed")
+    assert world.conditions()["Ready"] == ("True", "Ready")
+    world.cluster.apply = apply
+    await world.settle()
+    assert world.conditions(name="other")["Ready"] == ("True", "Ready")
+
+
+async def test_an_outage_is_passed_on_to_the_loop(world: Any) -> None:
+    world.policy()
+    world.cluster.refusal = Waiting("no answer", 1.0)
+    with pytest.raises(Waiting):
+        await world.settle()
+    world.cluster.refusal = None
+    await world.settle()
+    assert world.conditions()["Ready"] == ("True", "Ready")
+
+
+async def test_a_limiter_ahead_of_a_restored_backup_is_overtaken(world: Any) -> None:
+    world.policy()
+    await world.settle()
+    backup = dict(world.cluster.objects)
+    world.clock.forward(60)
+    world.policy(mode="Shadow")
+    await world.settle()
+    newer = world.live().revision
+    world.cluster.objects = backup
+    world.clock.forward(-3600)
+    world.start_operator()
+    await world.settle()
+    await world.settle()
+    assert world.live().revision > newer
+    assert world.conditions()["Ready"] == ("True", "Ready")
+
+
+async def test_wording_alone_is_written_rarely(world: Any) -> None:
+    """D49: api.md allows a change every few seconds at most."""
+    world.limiters.error = "attempt 0"
+    world.policy()
+    await world.settle()
+    before = world.cluster.writes
+    for attempt in range(25):
+        world.limiters.error = f"attempt {attempt}"
+        world.clock.forward(1)
+        await world.turn.take(news=False)
+    assert world.cluster.writes - before == 2
+    assert world.conditions()["Ready"] == ("False", "LimiterUnreachable")
+
+
+async def test_what_the_server_does_not_keep_is_not_written_again(world: Any) -> None:
+    """D48: a pruned field must not become an endless loop of writes."""
+    apply_status = world.cluster.apply_status
+
+    async def prune(target: Any, status: Any) -> Any:
+        return await apply_status(target, {key: value for key, value in status.items() if key != "rules"})
+
+    world.cluster.apply_status = prune
+    world.policy()
+    await world.settle()
+    before = world.cluster.writes
+    for _ in range(5):
+        world.clock.forward(60)
+        await world.settle()
+    assert world.cluster.writes == before
