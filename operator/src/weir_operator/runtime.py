@@ -26,6 +26,7 @@ from weir_operator.render.names import SELECTOR
 from weir_operator.settings import Settings
 
 RELIST_EVERY_S = 60.0  # how long a change that the watch missed can stay unknown
+RELIST_AGAIN_S = 5.0  # after an outage the watch may sit on a dead connection for another minute
 LIST_AGAIN_S = 2.0  # at the start, while the API server is not there or refuses
 CONTACT_MAX_AGE_S = 300.0  # five lists in a row got no answer: perhaps a new process has more luck
 LOOP_SILENT_MAX_S = 180.0  # three times the longest wait of any loop
@@ -114,13 +115,16 @@ class Operator:
                 logger.info("started", extra={"gateways": sorted(self._turns)})
 
     async def _relist_for_ever(self) -> None:
+        next_in_s = RELIST_EVERY_S
         while True:
-            await asyncio.sleep(RELIST_EVERY_S)
+            await asyncio.sleep(next_in_s)
             try:
                 missed = await self._list_all()
             except (Waiting, Stalled, NoCredentials) as error:
                 logger.warning("the regular list failed: %s", error)
+                next_in_s = RELIST_AGAIN_S
                 continue
+            next_in_s = RELIST_EVERY_S
             if missed:
                 self._metrics.missed_events.inc(missed)
                 logger.info("a full list showed changes that no event had", extra={"changes": missed})

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading limiters' status documents: strict about what is used, patient once, never dragged along."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from weir_operator.limiters import poll
+from weir_operator.limiters.poll import LimiterPoller, UnusableAnswer, parse_status
+from weir_operator.reconcile.ports import AppliedRuleset
+
+RULESET = {"revision": 7, "digest": "sha256:0", "source": "Watch", "appliedAtMs": 0, "rejected": None}
+DOCUMENT = {"format": 1, "instance": "edge-0", "gateway": "edge", "rulesets": {"edge-rules-0": RULESET}, "novel": [1]}
+
+
+class Endpoint:
+    """A real HTTP server that answers GET /status with whatever it is told."""
+
+    def __init__(self) -> None:
+        self.answer = web.json_response
+        self.body: Any = DOCUMENT
+        self.status = 200
+
+    async def handle(self, _: web.Request) -> web.Response:
+        body = self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
+        return web.Response(status=self.status, body=body, headers={"Location": "/status"})
+
+
+@pytest.fixture
+def endpoint() -> Endpoint:
+    return Endpoint()
+
+
+@pytest.fixture
+async def server(endpoint: Endpoint) -> AsyncIterator[TestServer]:
+    application = web.Application()
+    application.add_routes([web.get("/status", endpoint.handle)])
+    async with TestServer(application) as running:
+        yield running
+
+
+@pytest.fixture
+async def poller(server: TestServer) -> AsyncIterator[LimiterPoller]:
+    async with aiohttp.ClientSession() as session:
+        yield LimiterPoller("edge", [f"http://127.0.0.1:{server.port}/"], session)
+
+
+async def test_a_limiter_says_what_it_runs(poller: LimiterPoller) -> None:
+    (report,) = await poller.read()
+    assert (report.error, report.name) == ("", "edge-0")
+    assert report.rulesets == {"edge-rules-0": AppliedRuleset(7, "sha256:0")}
+
+
+async def test_one_lost_answer_changes_nothing_and_the_second_is_told(
+    endpoint: Endpoint, poller: LimiterPoller
+) -> None:
+    before = await poller.read()
+    endpoint.status = 500
+    assert await poller.read() == before
+    (report,) = await poller.read()
+    assert report.error == "GET /status answers 500"
+    endpoint.status = 200
+    assert await poller.read() == before
+
+
+async def test_a_limiter_that_never_answered_is_told_at_once(server: TestServer, poller: LimiterPoller) -> None:
+    await server.close()
+    (report,) = await poller.read()
+    assert report.error == "cannot connect"
+
+
+async def test_a_redirect_is_not_followed(endpoint: Endpoint, poller: LimiterPoller) -> None:
+    endpoint.status = 302
+    (report,) = await poller.read()
+    assert report.error == "GET /status answers 302"
+
+
+async def test_an_endless_answer_is_cut_off(
+    endpoint: Endpoint, poller: LimiterPoller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(poll, "BODY_MAX_BYTES", 100)
+    endpoint.body = b" " * 101
+    (report,) = await poller.read()
+    assert report.error == "GET /status answers more than 100 bytes"
+
+
+async def test_limiters_are_told_apart_and_keep_their_order(server: TestServer) -> None:
+    dead = "http://127.0.0.1:1"
+    async with aiohttp.ClientSession() as session:
+        reports = await LimiterPoller("edge", [dead, f"http://127.0.0.1:{server.port}"], session).read()
+    assert [report.name for report in reports] == [dead, "edge-0"]
+
+
+def test_a_refused_ruleset_is_reported_with_its_reason() -> None:
+    rejected = {"revision": 8, "digest": "", "error": "$.policies[0]: no", "atMs": 0}
+    body = json.dumps({**DOCUMENT, "rulesets": {"edge-rules-0": {**RULESET, "rejected": rejected}}}).encode()
+    report = parse_status(body, "http://l", "edge")
+    assert report.rulesets["edge-rules-0"] == AppliedRuleset(7, "sha256:0", 8, "$.policies[0]: no")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"<html>", "no JSON"),
+        (b"[]", "without format"),
+        (json.dumps({**DOCUMENT, "format": 2}).encode(), "format 2"),
+        (json.dumps({**DOCUMENT, "gateway": "other"}).encode(), "serves gateway 'other', not 'edge'"),
+        (json.dumps({**DOCUMENT, "rulesets": {"r": {"revision": "7"}}}).encode(), "rulesets.r"),
+        (json.dumps({**DOCUMENT, "rulesets": None}).encode(), "without format"),
+    ],
+    ids=["no JSON", "no object", "another format", "another gateway", "a bad ruleset", "no rulesets"],
+)
+def test_an_answer_that_is_no_status_document_is_named(body: bytes, words: str) -> None:
+    with pytest.raises(UnusableAnswer, match=words):
+        parse_status(body, "http://l", "edge")
