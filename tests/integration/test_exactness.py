@@ -17,7 +17,7 @@ from rig.sidecar import Sidecar
 
 CLIENTS = 64
 REPETITIONS = 20
-WAVES = 6
+WAVES = 6  # at least; more until one of them is refused something
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ async def wave(envoys: list[Envoy], key: str) -> int:
 
 
 @pytest.mark.requirement("R01", "R03", "R07", "R10")
-@pytest.mark.parametrize(("requests", "burst"), [(7, 7), (333, 100), (5, 50)])
+@pytest.mark.parametrize(("requests", "burst"), [(7, 7), (333, 333), (5, 50)])
 async def test_two_sidecars_admit_exactly_what_one_bucket_holds(
     store: Store, pair: list[Sidecar], requests: int, burst: int
 ) -> None:
@@ -60,12 +60,15 @@ async def test_two_sidecars_admit_exactly_what_one_bucket_holds(
         after_first = now_us(store)
         for _ in range(WAVES - 2):
             admitted += await wave(envoys, key)
-        before_last = now_us(store)
-        admitted += await wave(envoys, key)
+        passed = CLIENTS
+        while passed == CLIENTS:
+            before_last = now_us(store)
+            passed = await wave(envoys, key)
+            admitted += passed
         after_last = now_us(store)
         most = burst + Fraction(requests * (after_last - before_first), 1_000_000)
-        # The last wave takes every whole token that has come back, and no wave found the bucket full again.
-        least = min(burst + Fraction(requests * (before_last - after_first), 1_000_000) - 1, CLIENTS * WAVES)
+        # The last wave met an empty bucket, and it was never full again: that would have taken a second or more.
+        least = burst + Fraction(requests * (before_last - after_first), 1_000_000) - 1
         assert least <= admitted <= most, f"repetition {repetition}"
     for envoy in envoys:
         await envoy.channel.close()

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+
+from lab.store import Store
 from rig.apiserver import NAMESPACE, ApiServer
 from rig.documents import document, limit, policy, revision_of, rule, single
 from rig.envoy import Envoy
 from rig.sidecar import NAME, Sidecar
-
-from lab.store import Store
 
 
 @pytest_asyncio.fixture
