@@ -15,7 +15,7 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.environment import Environment
-from lab.layout import TEAM_HOSTS, Layout
+from lab.layout import SHARED_MACHINE, TEAM_HOSTS, Layout
 from lab.team import Team
 
 _HERE = Path(__file__).resolve().parent
@@ -25,7 +25,7 @@ _HERE = Path(__file__).resolve().parent
 def environment() -> Iterator[Environment]:
     """Everything up, with a namespace for each test module."""
     own = {_namespace(path): (_host(path), f"*.{_host(path)}") for path in sorted(_HERE.glob("test_*.py"))}
-    lab = Environment("test", Layout(pairs=2, hosts={**TEAM_HOSTS, **own}))
+    lab = Environment("test", Layout(pairs=2, patience=SHARED_MACHINE, hosts={**TEAM_HOSTS, **own}))
     lab.start()
     try:
         yield lab

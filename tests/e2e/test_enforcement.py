@@ -12,7 +12,7 @@ from lab.waiting import eventually
 
 PER_KEY = {"key": [{"header": "x-api-key"}]}
 FIVE_AN_HOUR = {"requests": 5, "period": "1h", "burst": 5}
-VARYING = {"date", "x-envoy-upstream-service-time"}
+VARYING = {"date", "x-envoy-upstream-service-time", "x-request-id"}
 
 
 def what_the_client_sees(answer: Answer) -> tuple[int, list[tuple[str, str]], dict[str, object]]:

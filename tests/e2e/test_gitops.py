@@ -50,12 +50,13 @@ def test_the_operator_changes_nothing_of_an_object_but_its_status(team: Team, ki
     assert {entry.get("subresource") for entry in written} == {"status"}
 
 
-def test_kubectl_diff_is_empty_after_a_reconcile(team: Team) -> None:
-    """kubectl diff ends with 1 when there is a difference, which is an error here."""
+@pytest.mark.parametrize("side", [[], ["--server-side"]], ids=["client-side", "server-side"])
+def test_kubectl_diff_is_empty_after_a_reconcile(team: Team, side: list[str]) -> None:
+    """D58. `kubectl diff` ends with 1 when there is a difference, which is an error here."""
     manifest = team.policy(rules=[RULE])
-    team.apply_ready(manifest)
-    assert team.kubectl("diff", "-f", "-", input=manifest) == ""
-    assert team.kubectl("diff", "--server-side", "-f", "-", input=manifest) == ""
+    team.kubectl("apply", *side, "-f", "-", input=manifest)
+    team.wait_ready()
+    assert team.kubectl("diff", *side, "-f", "-", input=manifest) == ""
 
 
 @pytest.mark.requirement("R40")

@@ -14,15 +14,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab.environment import Environment
+from lab.layout import SHARED_MACHINE, Layout
 from lab.progress import say
 from lab.traffic import Sample, Stream, Tally, drive
 from lab.verdict import Judgement, Limit, admitted, untouched, would_be_refused
 from lab.workspace import ROOT
 
 _EXAMPLES = ROOT / "examples"
+_PER_S = 200.0  # twice the limit of a key, and what two cores carry together with everything else
 _ACT_S = 4.0
-_SWITCH_AFTER_S = 1.5  # by then the probing client has emptied its bucket, so that the first enforced decision refuses
-_SWITCH_S = 5.0
+_SWITCH_AFTER_S = 2.5  # by then the probing client has emptied its bucket, so that the first enforced decision refuses
+_SWITCH_S = 6.0
 _SWITCH_LIMIT_MS = 2000
 
 _PER_KEY = Limit(100, 200)  # examples/01 and 02
@@ -110,7 +112,7 @@ class _Show:
 
 def run() -> int:
     """Bring everything up, play, judge, take everything down. 0 only if every figure is what the policies say."""
-    environment = Environment("demo")
+    environment = Environment("demo", Layout(patience=SHARED_MACHINE))
     environment.start()
     try:
         show = _Show(environment)
@@ -127,7 +129,7 @@ def run() -> int:
 
 
 def _orders(name: str, key: str) -> Stream:
-    return Stream(name, 300, "api.example.com", "/v1/orders", headers={"x-api-key": key})
+    return Stream(name, _PER_S, "api.example.com", "/v1/orders", headers={"x-api-key": key})
 
 
 def _login(name: str, address: str) -> Stream:

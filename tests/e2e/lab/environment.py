@@ -157,7 +157,8 @@ class Environment:
         hash_key.write_text(secrets.token_hex(32))
         kubeconfig = self.cluster.token_kubeconfig(SYSTEM_NAMESPACE, "weir-limiter", self.folder)
         rules = f"{SYSTEM_NAMESPACE}/{RULES_CONFIGMAP}"
-        options = LimiterOptions(GATEWAY, rules, self.store.url, kubeconfig, hash_key)
+        deadline = ("--store-deadline", f"{self.layout.patience.store_ms}ms")
+        options = LimiterOptions(GATEWAY, rules, self.store.url, kubeconfig, hash_key, deadline)
         for number, port in enumerate(self._ports):
             log = self.logs / f"limiter-{number}.log"
             self.limiters.append(

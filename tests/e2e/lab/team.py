@@ -37,9 +37,9 @@ class Team:
         return self._manifest("RateLimitOverride", name, {"policyRef": {"name": "limits"}, **spec})
 
     def apply(self, *manifests: str) -> None:
-        """`kubectl apply`, and nothing more."""
+        """`kubectl apply`, and nothing more; the word HOST stands for the team's host."""
         for manifest in manifests:
-            self.kubectl("apply", "-f", "-", input=manifest)
+            self.kubectl("apply", "-f", "-", input=manifest.replace("HOST", self.host))
 
     def apply_ready(self, *manifests: str) -> None:
         """Apply, and wait until everything in the namespace is Ready at its present generation."""
@@ -51,8 +51,8 @@ class Team:
         eventually(self._settled, LIVE_S, what=f"everything in {self.namespace} is Ready")
 
     def get(self, kind: str, name: str) -> Any:
-        """One object as JSON."""
-        return json.loads(self.kubectl("get", kind, name, "-o", "json"))
+        """One object as JSON, with all that the API server keeps of it."""
+        return json.loads(self.kubectl("get", kind, name, "-o", "json", "--show-managed-fields"))
 
     def condition(self, kind: str, name: str, condition: str) -> dict[str, Any]:
         """A condition of an object, judged for its present generation. Raises AssertionError while it is not."""
