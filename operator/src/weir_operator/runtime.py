@@ -26,6 +26,7 @@ from weir_operator.render.names import SELECTOR
 from weir_operator.settings import Settings
 
 RELIST_EVERY_S = 60.0  # how long a change that the watch missed can stay unknown
+RELIST_AFTER_START_S = 3.0  # the watch begins with a list of its own: what went between ours and its has no event
 RELIST_AGAIN_S = 5.0  # after an outage the watch may sit on a dead connection for another minute
 LIST_AGAIN_S = 2.0  # at the start, while the API server is not there or refuses
 CONTACT_MAX_AGE_S = 300.0  # five lists in a row got no answer: perhaps a new process has more luck
@@ -115,7 +116,7 @@ class Operator:
                 logger.info("started", extra={"gateways": sorted(self._turns)})
 
     async def _relist_for_ever(self) -> None:
-        next_in_s = RELIST_EVERY_S
+        next_in_s = RELIST_AFTER_START_S
         while True:
             await asyncio.sleep(next_in_s)
             try:
