@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The script without a limiter: the calls that a limiter makes, the memory of a bucket, the instructions of a call.
+
+Instructions are counted by callgrind where it is installed. They are the same on every machine, so they show a change
+of the script that no clock on a shared machine would.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import redis
+from figures import Figure
+
+from lab.processes import free_port, spawn
+from lab.store import Flavour, Store, StoreMissingError, find_server, start_store
+from lab.waiting import eventually
+from lab.workspace import LOGS, ROOT
+
+SOURCE = (ROOT / "lua" / "decide.lua").read_text(encoding="utf-8")
+
+_GENEROUS = (1, 1, 1_000_000_000, 1)  # p, l, capacity, increment: allows a thousand million at once
+_EXHAUSTED = (1_000_000_000, 1, 1_000_000_000, 1_000_000_001)  # can never pass
+_COUNTED = 1600
+_PIPELINED = 16  # as many as a busy limiter has under way; alone, a call pays for a system call of its own
+# Of performance targets for Redis 7.0: what a change of the script must not exceed.
+_SCENARIOS = (
+    ("allowed", [_GENEROUS], 52_000.0),
+    ("refused", [_EXHAUSTED], 30_000.0),
+    ("three rules", [_GENEROUS] * 3, 75_000.0),
+)
+
+Numbers = tuple[int, int, int, int]
+
+
+def calls(store: Store, subjects: Sequence[str], rules: Sequence[Numbers] = (_GENEROUS,)) -> list[list[str | bytes]]:
+    """One EVALSHA per subject, as a limiter sends it; the store has learnt the script then."""
+    with store.client() as client:
+        sha = str(client.script_load(SOURCE))
+    return [_call(sha, subject, rules) for subject in subjects]
+
+
+def measure(folder: Path) -> list[Figure]:
+    """Bytes per bucket, and instructions per call where callgrind and Redis are installed."""
+    return [*_bytes_per_bucket(folder), *_instructions(folder)]
+
+
+def _call(sha: str, subject: str, rules: Sequence[Numbers]) -> list[str | bytes]:
+    call: list[str | bytes] = ["EVALSHA", sha, "1", _key(subject), "", str(len(rules))]
+    for number, numbers in enumerate(rules):
+        call += ["1", sha256(bytes([number])).digest()[:8], *map(str, numbers), "1"]
+    return call
+
+
+def _key(subject: str) -> str:
+    digest = sha256(subject.encode()).hexdigest()
+    return f"weir:1:{{{digest[:22]}}}:{digest[22:33]}"
+
+
+def _bytes_per_bucket(folder: Path) -> list[Figure]:
+    store = start_store(folder / "bytes", name="bytes")
+    found = []
+    try:
+        for rules in (1, 3):
+            with store.client() as client:
+                client.execute_command(*calls(store, [f"of-{rules}"], [(10, 1, 1_000_000_000, 1_000_000)] * rules)[0])
+                used = client.memory_usage(_key(f"of-{rules}"), samples=0)
+            name = f"store: bytes per bucket of {rules} rule{'s' if rules > 1 else ''} (MEMORY USAGE)"
+            found.append(Figure(name, float(used or 0), "bytes"))
+    finally:
+        store.stop()
+    return found
+
+
+def _instructions(folder: Path) -> list[Figure]:
+    try:
+        server = find_server(Flavour.REDIS)
+    except StoreMissingError:
+        return []
+    if shutil.which("valgrind") is None:
+        return []
+    figures = []
+    for name, rules, must in _SCENARIOS:
+        few, many = (_total(folder, server, rules, count) for count in (_PIPELINED, _PIPELINED + _COUNTED))
+        figures.append(Figure(f"script: instructions per call, {name}", (many - few) / _COUNTED, "", must))
+    return figures
+
+
+def _total(folder: Path, server: Path, rules: Sequence[Numbers], count: int) -> int:
+    """Instructions of a server's whole life in which it answers so many calls."""
+    port, log = free_port(), LOGS / "bench" / f"callgrind-{count}.log"
+    log.unlink(missing_ok=True)
+    argv = [
+        "valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'callgrind.out'}", str(server),
+        "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--hz", "1", "--dir", str(folder),
+    ]  # fmt: skip
+    part = spawn("callgrind", argv, log=log)
+    store = Store(part, folder / "unused.conf", server, port)
+    try:
+        with store.client() as client:
+            eventually(lambda: _answers(client), 60.0, what=f"the store answers under callgrind; {log}")
+            prepared = calls(store, [f"subject-{number % 400}" for number in range(count)], rules)
+            for at in range(0, count, _PIPELINED):
+                pipe = client.pipeline(transaction=False)
+                for call in prepared[at : at + _PIPELINED]:
+                    pipe.execute_command(*call)
+                pipe.execute()
+    finally:
+        part.stop(grace_s=60.0)
+    found = re.search(r"Collected : (\d+)", log.read_text(errors="replace"))
+    assert found is not None, f"callgrind wrote no total; {log}"
+    return int(found.group(1))
+
+
+def _answers(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except redis.ConnectionError:
+        return False

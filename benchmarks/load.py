@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The load generator and the echo of the crate `limiter-bench`: built here, run here, their answers given types."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from lab.progress import run_logged, step
+from lab.workspace import LOGS, ROOT
+
+_SIDECAR = ROOT / "limiter-sidecar"
+PROGRAM = _SIDECAR / "target" / "release" / "limiter-bench"
+
+Pace = dict[str, Any]
+Address = dict[str, str]  # {"unix": path} or {"tcp": "host:port"}
+CLOSED = {"closed": {"in_flight": 16}}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one run of the generator measured; latencies in microseconds."""
+
+    calls: int
+    allowed: int
+    refused: int
+    failed: int
+    per_s: float
+    p50_us: float
+    p99_us: float
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The report from the generator's output. Raises RuntimeError when calls failed: such figures mean nothing."""
+        found = json.loads(text)
+        if found["failed"]:
+            raise RuntimeError(f"{found['failed']} of {found['calls']} calls failed: {found['first_failure']}")
+        return cls(**{name: found[name] for name in cls.__slots__})
+
+
+def build() -> None:
+    """Build the crate, optimised. Raises CommandFailedError with the compiler's words."""
+    with step("Build the load generator (half a minute the first time)"):
+        command = ["cargo", "build", "--release", "-p", "limiter-bench"]
+        run_logged(command, log=LOGS / "bench" / "build.log", cwd=_SIDECAR)
+
+
+def echo_command(listen: Address) -> list[str]:
+    """How to start the echo."""
+    return [str(PROGRAM), "echo", json.dumps({"listen": listen})]
+
+
+def drive(address: Address, target: dict[str, Any], pace: Pace, *, connections: int, seconds: float) -> Report:
+    """Run the generator for so long. All of it is measured: warm up with a run of its own."""
+    load = {
+        "address": address, "connections": connections, "pace": pace, "warmup_s": 0.0, "seconds": seconds,
+        "target": target,
+    }  # fmt: skip
+    return Report.parse(_run(["load", json.dumps(load)]))
+
+
+def open_loop(per_s: int) -> dict[str, Any]:
+    """Calls on a schedule; latencies count from the scheduled time."""
+    return {"open": {"per_s": per_s}}
+
+
+def checks(keys: Sequence[str], host: str) -> dict[str, Any]:
+    """ext_authz calls as a gateway makes them: one request per API key, with the headers that browsers send."""
+    common = [
+        ["accept", "application/json"], ["accept-encoding", "gzip, br"], ["user-agent", "client/1.0 (linux; x86_64)"],
+        ["x-forwarded-proto", "https"], ["x-request-id", "7a2f4c9e-55d1-4c1c-9f0a-0c1e6a6f9d11"],
+        ["x-weir-client-ip", "192.0.2.10"],
+    ]  # fmt: skip
+    requests = [
+        {"method": "GET", "host": host, "path": "/v1/orders?page=2", "headers": [*common, ["x-api-key", key]]}
+        for key in keys
+    ]
+    return {"grpc": {"requests": requests}}
+
+
+def commands(calls: Sequence[Sequence[str | bytes]]) -> dict[str, Any]:
+    """Commands for a store."""
+    return {"script": {"commands": [[_bytes(argument).hex() for argument in call] for call in calls]}}
+
+
+def _bytes(argument: str | bytes) -> bytes:
+    return argument.encode() if isinstance(argument, str) else argument
+
+
+def _run(arguments: list[str]) -> str:
+    done = subprocess.run([str(PROGRAM), *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{PROGRAM.name} {arguments[0]} ended with {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
