@@ -18,6 +18,6 @@ pub(crate) fn explain(ruleset: &[u8], request: &[u8]) -> PyResult<String> {
     let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     limiter_core::explain::explain(ruleset, request, now_s).map_err(|error| match error {
         ExplainError::Ruleset(error) => Error::from(error).into(),
-        error => PyValueError::new_err(error.to_string()),
+        error @ ExplainError::Request { .. } => PyValueError::new_err(error.to_string()),
     })
 }
