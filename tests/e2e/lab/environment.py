@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 import shlex
+import shutil
 import signal
 import tempfile
 from pathlib import Path
@@ -28,6 +29,7 @@ from lab.waiting import eventually
 from lab.workspace import LOGS, ROOT, RUN
 
 _CHART = ROOT / "charts" / "weir"
+_DISCOVERED_S = 30.0  # a new kind is in the discovery documents about a second after it is established
 _RENDERED_S = 30.0  # from the operator's start to its first ConfigMaps; about 2 s on an idle machine
 
 
@@ -54,6 +56,7 @@ class Environment:
     def start(self) -> None:
         """Bring everything up. Whatever goes wrong, also Ctrl-C, what had started is ended before this raises."""
         self.state.stop()  # what an earlier run of this name left when it was killed
+        shutil.rmtree(self.logs, ignore_errors=True)
         self._manifests.mkdir(parents=True)
         # a Unix socket's path may have 108 bytes; a repository's folder may be deeper than that
         self.sockets = Path(tempfile.mkdtemp(prefix="weir-"))
@@ -138,6 +141,18 @@ class Environment:
             for manifest in sorted(self._manifests.glob("*.yaml")):
                 self.cluster.kubectl("apply", "--server-side", "-f", str(manifest))
             self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+            eventually(self._discovered, _DISCOVERED_S, what="the API server shows the new kinds to kubectl")
+
+    def _discovered(self) -> bool:
+        """Whether kubectl finds the kinds, and their document is made.
+
+        A new server makes its OpenAPI v2 document when it is first asked, in seconds, and kubectl asks before an edit.
+        A cluster that has been up for a minute has it; no time measured in this lab should contain it.
+        """
+        try:
+            return bool(self.cluster.kubectl("explain", "rlpol", "--output=plaintext-openapiv2"))
+        except KubectlError:
+            return False
 
     def _refuse_what_is_not_ours(self, namespaces: list[str]) -> None:
         """Taking the lab down removes CRDs and namespaces, with all in them: never those that were there before it."""

@@ -83,18 +83,26 @@ class Tally:
         return 1000 * ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0
 
 
-async def drive(streams: Sequence[Stream], urls: Sequence[str], seconds: float) -> list[Tally]:
-    """Send every stream for `seconds`, its n-th request to the n-th gateway in turn; return one tally per stream."""
-    return list(await asyncio.gather(*(_drive_one(stream, urls, seconds) for stream in streams)))
+async def drive(
+    streams: Sequence[Stream], urls: Sequence[str], seconds: float, *, stop: asyncio.Event | None = None
+) -> list[Tally]:
+    """Send every stream for `seconds`, or until `stop` is set; the n-th request goes to the n-th gateway in turn.
+
+    Returns one tally per stream, in their order.
+    """
+    stop = stop or asyncio.Event()
+    return list(await asyncio.gather(*(_drive_one(stream, urls, seconds, stop) for stream in streams)))
 
 
-async def _drive_one(stream: Stream, urls: Sequence[str], seconds: float) -> Tally:
+async def _drive_one(stream: Stream, urls: Sequence[str], seconds: float, stop: asyncio.Event) -> Tally:
     tally = Tally(stream)
     connector = aiohttp.TCPConnector(limit=0, local_addr=(stream.source, 0) if stream.source else None)
     timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session, asyncio.TaskGroup() as group:
         tally.began = time.monotonic()
         for number in range(math.ceil(seconds * stream.per_s)):
+            if stop.is_set():
+                break
             due = tally.began + number / stream.per_s
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             tally.last_sent = time.monotonic()
