@@ -7,7 +7,7 @@ flag's name and what would be right; no message quotes a secret.
 
 from __future__ import annotations
 
-import socket
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,7 +102,7 @@ def read(given: Mapping[str, str | None], environment: Mapping[str, str]) -> Set
         raise SettingsError(tuple(reader.problems))
     return Settings(
         gateway=values["gateway"],
-        instance=values["instance"] or socket.gethostname(),
+        instance=values["instance"] or os.uname().nodename,
         listen=values["listen"],
         admin=values["admin"],
         store=store,

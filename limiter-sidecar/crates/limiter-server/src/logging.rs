@@ -47,7 +47,7 @@ pub fn start(level: &str, format: Format) -> Result<(), ConfigError> {
     let lines = tracing_subscriber::registry().with(levels);
     let output = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let _already_started = match format {
-        Format::Text => lines.with(output.with_ansi(false)).try_init(),
+        Format::Text => lines.with(output).try_init(),
         Format::Json => lines.with(output.json().flatten_event(true)).try_init(),
     };
     Ok(())
