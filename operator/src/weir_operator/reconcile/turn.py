@@ -128,6 +128,7 @@ class GatewayTurn:
         annotations = rules["metadata"]["annotations"]
         live = Live(int(annotations[REVISION_ANNOTATION]), annotations[DIGEST_ANNOTATION], compiled.ruleset)
         self._publication = advance(self._publication, live)
+        self._remember_parsed(rules, live)
         store.published(name, compiled.ruleset)
         self._measure(compiled, rules, actions)
         return bool(actions)
@@ -139,6 +140,12 @@ class GatewayTurn:
         if self._parsed[0] != version:
             self._parsed = version, read_live(config_map)
         return self._parsed[1]
+
+    def _remember_parsed(self, rules: Object, live: Live) -> None:
+        """Spare the parsing of a ConfigMap that says exactly what was just rendered."""
+        stored = self._tools.store.config_maps_of(self._gateway.name).get(self._ruleset_name)
+        if stored is not None and not plan({self._ruleset_name: stored}, (rules,), {}):
+            self._parsed = stored["metadata"]["resourceVersion"], live
 
     async def _do(self, action: Action) -> None:
         cluster = self._tools.cluster
