@@ -94,7 +94,7 @@ class Operator:
         if not self._watch.alive:
             wrong.append("the watch has ended")
         wrong.extend(
-            f"the loop of gateway {loop.name or '(none)'} is silent for {loop.silent_for_s():.0f} s"
+            f"the loop of gateway {loop.name} is silent for {loop.silent_for_s():.0f} s"
             for loop in self._loops.values()
             if loop.silent_for_s() > LOOP_SILENT_MAX_S
         )

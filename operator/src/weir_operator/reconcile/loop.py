@@ -28,7 +28,7 @@ class Loop:
     """One turn, repeated. `name` is the gateway's, or empty for the objects without one."""
 
     def __init__(self, name: str, turn: Turn, clock: Clock, metrics: Metrics) -> None:
-        self.name = name
+        self.name = name or "(none)"
         self._turn = turn
         self._clock = clock
         self._metrics = metrics
