@@ -23,7 +23,7 @@
   become l/p by dividing both by their greatest common divisor, so 7/s or 333/s stay integers and doubles hold them all.
 ]]
 
-local call, floor, ceil, max = redis.call, math.floor, math.ceil, math.max
+local call, floor, ceil, sub = redis.call, math.floor, math.ceil, string.sub
 
 local RECORD = '>c8Bdddd' -- id, kind, at_us, debt, p, l
 local RECORD_BYTES = 41
@@ -36,110 +36,112 @@ if not now then
   now = time[1] * 1000000 + time[2]
 end
 
--- A key's records in stored order, and the same records by rule id.
-local function read(key)
-  local bucket = { key = key, records = {}, by_id = {}, charged = false }
-  local value = call('GET', key) or ''
+-- Where a rule's record begins in a bucket string, or nil.
+local function find(value, id)
   for from = 1, #value, RECORD_BYTES do
-    local id, kind, at, debt, p, l = struct.unpack(RECORD, value, from)
-    local record = { id = id, kind = kind, at = at, debt = debt, p = p, l = l }
-    bucket.records[#bucket.records + 1] = record
-    bucket.by_id[id] = record
+    if sub(value, from, from + 7) == id then
+      return from
+    end
   end
-  return bucket
 end
 
--- A debt under other units: the whole tokens used stay used, and the started one is rounded against the client.
-local function convert(debt, old_p, new_p)
-  local used = floor(debt / old_p)
-  return used * new_p + ceil((debt - used * old_p) * new_p / old_p)
+-- What a record's subject owes now in units of p and l, and the time that this is the debt of: now, or the record's own
+-- when the clock is behind it. After a change of the limit, the time since the last charge counts at the rate it was
+-- charged under; whole tokens used stay used, and the started one is rounded against the client.
+local function debt_now(value, from, p, l)
+  local _, _, at, debt, old_p, old_l = struct.unpack(RECORD, value, from)
+  if now > at then
+    debt = debt - (now - at) * old_l
+    at = now
+    if debt <= 0 then
+      return 0, at
+    end
+  end
+  if old_p ~= p or old_l ~= l then
+    local used = floor(debt / old_p)
+    debt = used * p + ceil((debt - used * old_p) * p / old_p)
+  end
+  return debt, at
 end
 
--- What the rule's subject owes now. After a change of the limit, the time since the last charge counts at the rate it
--- was charged under, and a lowered capacity binds at once.
-local function debt_now(rule)
-  local record = rule.bucket.by_id[rule.id]
-  if not record then
-    return 0
-  end
-  local debt = max(0, record.debt - max(0, now - record.at) * record.l)
-  if record.p ~= rule.p or record.l ~= rule.l then
-    debt = convert(debt, record.p, rule.p)
-  end
-  return debt < rule.capacity and debt or rule.capacity
+-- How long a record still owes something, in microseconds; 0 or less when it has drained.
+local function drains_in_us(record)
+  local _, _, at, debt, _, l = struct.unpack(RECORD, record)
+  return ceil((debt - (now - at) * l) / l)
 end
 
-local function charge(rule)
-  rule.debt = rule.debt + rule.increment
-  local bucket = rule.bucket
-  local record = bucket.by_id[rule.id]
-  if not record then
-    record = { id = rule.id, kind = TOKEN_BUCKET, at = now }
-    bucket.records[#bucket.records + 1] = record
-    bucket.by_id[rule.id] = record
+-- The bucket string with one record put in its place, or at the end.
+local function put(value, id, record)
+  local from = find(value, id)
+  if not from then
+    return value .. record
   end
-  record.at, record.debt, record.p, record.l = max(now, record.at), rule.debt, rule.p, rule.l
-  bucket.charged = true
+  return sub(value, 1, from - 1) .. record .. sub(value, from + RECORD_BYTES)
 end
 
--- Stores what still owes something; the key lives until the last of it is drained, and a millisecond longer.
-local function write(bucket)
-  local packed, longest_us = {}, 0
-  for _, record in ipairs(bucket.records) do
-    local owed = record.debt - (now - record.at) * record.l
-    if owed > 0 then
-      packed[#packed + 1] =
-        struct.pack(RECORD, record.id, record.kind, record.at, record.debt, record.p, record.l)
-      longest_us = max(longest_us, ceil(owed / record.l))
+-- Stores what still owes something; the key lives until the last of it has drained, and a millisecond longer.
+local function write(key, value)
+  local kept, longest_us = '', 0
+  for from = 1, #value, RECORD_BYTES do
+    local record = sub(value, from, from + RECORD_BYTES - 1)
+    local owes_us = drains_in_us(record)
+    if owes_us > 0 then
+      kept = kept .. record
+      if owes_us > longest_us then
+        longest_us = owes_us
+      end
     end
   end
   -- Never 0, which would delete the key, and never a fraction, which SET refuses.
-  call('SET', bucket.key, table.concat(packed), 'PX', string.format('%.0f', ceil(longest_us / 1000) + 1))
+  call('SET', key, kept, 'PX', string.format('%.0f', ceil(longest_us / 1000) + 1))
 end
 
-local buckets = {}
+local values = {}
 for i = 1, #KEYS do
-  buckets[i] = read(KEYS[i])
+  values[i] = call('GET', KEYS[i]) or ''
 end
 
 local rules, allowed = {}, true
-for i = 1, tonumber(ARGV[2]) do
+for i = 1, ARGV[2] do
   local a = 3 + (i - 1) * ARGUMENTS_PER_RULE
-  local rule = {
-    bucket = buckets[tonumber(ARGV[a])],
-    id = ARGV[a + 1],
-    p = tonumber(ARGV[a + 2]),
-    l = tonumber(ARGV[a + 3]),
-    capacity = tonumber(ARGV[a + 4]),
-    increment = tonumber(ARGV[a + 5]),
-  }
-  rule.debt = debt_now(rule)
+  local key, id, p, l = ARGV[a] + 0, ARGV[a + 1], ARGV[a + 2] + 0, ARGV[a + 3] + 0
+  local capacity, increment = ARGV[a + 4] + 0, ARGV[a + 5] + 0
+  local debt, at, from = 0, now, find(values[key], id)
+  if from then
+    debt, at = debt_now(values[key], from, p, l)
+    if debt > capacity then -- a lowered limit binds at once
+      debt = capacity
+    end
+  end
   -- In this order every step stays below 2^53; debt + increment - capacity might not.
-  rule.excess = rule.increment - (rule.capacity - rule.debt)
-  if rule.excess > 0 and ARGV[a + 6] == '1' then
+  local excess = increment - (capacity - debt)
+  if excess > 0 and ARGV[a + 6] == '1' then
     allowed = false
   end
-  rules[i] = rule
+  rules[i] = { key, id, p, l, capacity, increment, debt, at, excess }
 end
 
-local reply = { allowed and 1 or 0 }
-for _, rule in ipairs(rules) do
-  local ok, retry_after_us = rule.excess <= 0, 0
+local reply, charged = { allowed and 1 or 0 }, {}
+for i = 1, #rules do
+  local key, id, p, l, capacity, increment, debt, at, excess = unpack(rules[i])
+  local ok, retry_after_us = excess <= 0, 0
   if not ok then
-    retry_after_us = rule.increment > rule.capacity and -1 or ceil(rule.excess / rule.l)
-  elseif allowed and rule.increment > 0 then
-    charge(rule)
+    retry_after_us = increment > capacity and -1 or ceil(excess / l)
+  elseif allowed and increment > 0 then
+    debt = debt + increment
+    values[key] = put(values[key], id, struct.pack(RECORD, id, TOKEN_BUCKET, at, debt, p, l))
+    charged[key] = true
   end
-  local n = #reply
-  reply[n + 1] = ok and 1 or 0
-  reply[n + 2] = floor((rule.capacity - rule.debt) / rule.p)
-  reply[n + 3] = retry_after_us
-  reply[n + 4] = ceil(rule.debt / rule.l)
+  local n = 4 * i - 2
+  reply[n] = ok and 1 or 0
+  reply[n + 1] = floor((capacity - debt) / p)
+  reply[n + 2] = retry_after_us
+  reply[n + 3] = ceil(debt / l)
 end
 
-for _, bucket in ipairs(buckets) do
-  if bucket.charged then
-    write(bucket)
+for i = 1, #KEYS do
+  if charged[i] then
+    write(KEYS[i], values[i])
   end
 end
 
