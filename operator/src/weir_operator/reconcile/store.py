@@ -7,7 +7,7 @@ Must not compile, decide or write. Used from one event loop only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, Generic, TypeVar
 
 from weir_operator.api.parsing import parse_override, parse_policy
@@ -16,7 +16,7 @@ from weir_operator.domain.compiler import Outcome
 from weir_operator.domain.gateways import Gateway
 from weir_operator.domain.ruleset import Ruleset
 from weir_operator.domain.specs import Meta, OverrideInput, PolicyInput
-from weir_operator.reconcile.cache import Change, ObjectCache, key_of
+from weir_operator.reconcile.cache import Change, Key, ObjectCache, key_of
 from weir_operator.reconcile.observation import Observation, Orphans
 from weir_operator.reconcile.ports import CONFIG_MAPS, OVERRIDES, POLICIES, Listing, Object, Resource
 from weir_operator.render.names import GATEWAY_LABEL, envoy_config_map, rules_config_map
@@ -117,17 +117,24 @@ class Store:
         states = [state for state in (change.before, change.after) if state is not None]
         if resource == CONFIG_MAPS:
             return {owner for state in states for owner in self._owners(state)}
+        # Whatever the objects say now, a gateway that still runs the object, or its policy, may have to let go of it.
+        object_id = "/".join(key_of(states[0]))
         if resource == OVERRIDES:
-            return {ORPHANS, *(self._gateway_of_override(state) for state in states)}
-        # A policy that comes, goes or moves may also orphan or adopt overrides, and may leave the gateway that runs it.
-        policy_id = "/".join(key_of(states[0]))
-        running = {name for name, ruleset in self._live.items() if any(p.id == policy_id for p in ruleset.policies)}
-        return {ORPHANS, *running, *(_gateway_name(state) for state in states)}
+            policies = {_policy_key(state) for state in states}
+            running = self._running({"/".join(key) for key in policies}, object_id)
+            targets = (self._policies.get(*key) for key in policies)
+            return {ORPHANS, *running, *(_gateway_name(target) for target in targets if target is not None)}
+        # A policy that comes, goes or moves may also orphan or adopt overrides.
+        return {ORPHANS, *self._running({object_id}), *(_gateway_name(state) for state in states)}
 
-    def _gateway_of_override(self, override: Object) -> str:
-        name = (override.get("spec") or {}).get("policyRef", {}).get("name", "")
-        policy = self._policies.get(override["metadata"]["namespace"], name)
-        return _gateway_name(policy) if policy is not None else ORPHANS
+    def _running(self, policies: Set[str], override: str = "") -> set[str]:
+        """Return the gateways that run one of these policies, or this override, by id."""
+        return {
+            name
+            for name, ruleset in self._live.items()
+            if any(piece.id in policies for piece in ruleset.policies)
+            or any(piece.id == override for piece in ruleset.overrides)
+        }
 
     def _owners(self, config_map: Object) -> set[str]:
         """Return the gateways that a ConfigMap belongs to: by its label, or by its name if it lost the label."""
@@ -165,6 +172,11 @@ class _Parsed(Generic[T]):
 def _with_objects(cache: ObjectCache, outcomes: Mapping[str, Outcome]) -> tuple[tuple[Object, Outcome], ...]:
     found = ((cache.get(*object_id.split("/", 1)), outcome) for object_id, outcome in outcomes.items())
     return tuple((obj, outcome) for obj, outcome in found if obj is not None)
+
+
+def _policy_key(override: Object) -> Key:
+    name = (override.get("spec") or {}).get("policyRef", {}).get("name", "")
+    return override["metadata"]["namespace"], name
 
 
 def _gateway_name(policy: Object) -> str:

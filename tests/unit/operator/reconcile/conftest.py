@@ -160,14 +160,20 @@ class World:
         self.orphans = OrphansTurn(tools)
         self._recalled = False
 
+    async def list(self) -> set[str]:
+        """Take a full list; return the gateways that it is news to."""
+        self.marked.clear()
+        for resource, namespace in self.store.scopes():
+            selector = "app.kubernetes.io/managed-by=weir-operator" if resource == CONFIG_MAPS else ""
+            listing = await self.cluster.list(resource, namespace=namespace, label_selector=selector)
+            self.store.relist((resource, namespace), listing)
+        return set(self.marked)
+
     async def settle(self) -> float:
         """What the list, the watch and the loops do until there is nothing left to do."""
         next_in_s = 0.0
         for _ in range(4):
-            for resource, namespace in self.store.scopes():
-                selector = "app.kubernetes.io/managed-by=weir-operator" if resource == CONFIG_MAPS else ""
-                listing = await self.cluster.list(resource, namespace=namespace, label_selector=selector)
-                self.store.relist((resource, namespace), listing)
+            await self.list()
             if not self._recalled:
                 self.turn.recall()
                 self._recalled = True

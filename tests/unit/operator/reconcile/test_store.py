@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from weir_operator.domain.gateways import Gateway
-from weir_operator.domain.ruleset import Ruleset
+from weir_operator.domain.limits import Action, Dialect
+from weir_operator.domain.ruleset import Match, Override, Policy, Response, Ruleset
 from weir_operator.reconcile.ports import CONFIG_MAPS, OVERRIDES, POLICIES, Listing, Resource
 from weir_operator.reconcile.store import ORPHANS, Store
 
@@ -67,6 +68,17 @@ def test_an_override_concerns_its_policys_gateway(news: News) -> None:
     assert news.tell(OVERRIDES, override()) == {ORPHANS}
     news.tell(POLICIES, policy())
     assert news.tell(OVERRIDES, override(generation=2)) == {"edge", ORPHANS}
+
+
+def test_an_override_concerns_the_gateways_that_run_it_or_its_policy(news: News) -> None:
+    news.tell(POLICIES, policy("typo"))
+    exempt = Override("t/o", "t/gone", ("r",), (), Action.EXEMPT, None, None, None)
+    news.store.published("inner", Ruleset("inner", (), (exempt,)))
+    assert news.tell(OVERRIDES, override("none")) == {"inner", ORPHANS}
+    match, response = Match((), ()), Response(Dialect.NONE, None)
+    news.store.published("edge", Ruleset("edge", (Policy("t/p", 1, match, (), (), response),)))
+    assert news.tell(OVERRIDES, override("p", 2)) == {"edge", "inner", ORPHANS}
+    assert news.tell(OVERRIDES, override("other", 3)) == {"edge", "inner", ORPHANS}
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,34 @@ async def test_an_override_waits_for_its_policy_and_is_adopted_when_it_comes(wor
     assert world.conditions(OVERRIDES, "free")["Ready"] == ("True", "Ready")
 
 
+@pytest.mark.parametrize("end", ["deleted", "another typo"])
+async def test_an_override_that_lost_its_policy_wakes_the_gateway_that_keeps_it(world: Any, end: str) -> None:
+    """D53: else an exemption would outlive its object."""
+    world.policy(rules=KEYED)
+    world.override(permanent=True)
+    await world.settle()
+    world.override(permanent=True, policyRef={"name": "typo"})
+    await world.settle()
+    assert [override.id for override in world.live().ruleset.overrides] == ["team/free"]
+    if end == "deleted":
+        world.cluster.remove(OVERRIDES, "team", "free")
+    else:
+        world.override(permanent=True, policyRef={"name": "typo2"})
+    assert await world.list() == {"edge", ""}
+
+
+async def test_an_override_of_a_policy_that_is_kept_wakes_the_gateway_that_keeps_it(world: Any) -> None:
+    world.policy(rules=KEYED)
+    await world.settle()
+    world.policy(rules=KEYED, gateway="egde")
+    await world.settle()
+    world.override(permanent=True, action="Block")
+    assert await world.list() == {"edge", ""}
+    await world.settle()
+    assert [override.id for override in world.live().ruleset.overrides] == ["team/free"]
+    assert world.conditions(OVERRIDES, "free")["Ready"] == ("True", "Ready")
+
+
 async def test_an_override_ends_without_any_event(world: Any) -> None:
     world.policy(rules=KEYED)
     world.override(expiresAt="2026-12-01T12:00:03Z")
