@@ -8,6 +8,7 @@ import http.server
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -246,3 +247,85 @@ async def test_the_mode_header_can_be_switched_off(start_sidecar: Callable[..., 
     sidecar.publish(single())
     async with Envoy.beside(sidecar.socket) as envoy:
         assert (await envoy.key("k")).headers == {}
+
+
+async def test_a_user_who_may_only_decide_keeps_the_link(
+    frail_store: Store, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """The least that a limiter needs; a refused probe proves that the server lives."""
+    with frail_store.client() as client:
+        client.execute_command(
+            "ACL", "SETUSER", "limiter", "on", ">pass", "resetkeys", "~weir:*", "-@all",
+            "+evalsha", "+eval", "+script|load", "+get", "+set", "+time",
+        )  # fmt: skip
+        sidecar = start_sidecar(f"redis://limiter:pass@127.0.0.1:{frail_store.port}")
+        sidecar.publish(single())
+        sidecar.wait_store("Up")
+        eventually(lambda: "ping" in str(client.acl_log()), 15, what="a probe was refused")
+    async with Envoy.beside(sidecar.socket) as envoy:
+        assert (await envoy.key("k")).allowed
+    assert sidecar.log().count("store is down") == 0
+
+
+@pytest.mark.requirement("R23")
+async def test_a_store_slower_than_the_deadline_is_reported_as_down(
+    store: Store, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """D31, the mild form: probes are answered, decisions come too late, every rule fails open: that must show."""
+    async with Distance(store.port) as distance:
+        url = f"redis://127.0.0.1:{distance.port}"
+        sidecar = await asyncio.to_thread(start_sidecar, url, flags=("--store-deadline", "10ms"))
+        await asyncio.to_thread(sidecar.publish, single())
+        async with Envoy.beside(sidecar.socket) as envoy:
+            await ask_until(sidecar, envoy, "Up")
+            distance.delay_s = 0.05
+            await ask_until(sidecar, envoy, "Down")
+            assert "later than the deadline" in (await asyncio.to_thread(sidecar.status))["store"]["error"]
+            distance.delay_s = 0
+            await ask_until(sidecar, envoy, "Up")
+
+
+async def ask_until(sidecar: Sidecar, envoy: Envoy, state: str) -> None:
+    """Ask for decisions until the store is reported as Up or Down."""
+    async with asyncio.timeout(20):
+        while (await asyncio.to_thread(sidecar.status))["store"]["state"] != state:
+            await envoy.key("k")
+
+
+class Distance:
+    """A store that is far away: a proxy whose answers take `delay_s` longer."""
+
+    def __init__(self, port: int) -> None:
+        self.delay_s = 0.0
+        self.port = 0
+        self._to = port
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for writer in self._writers:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for writer in self._writers), return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there = await asyncio.open_connection("127.0.0.1", self._to)
+        self._writers += writer, there[1]
+        for source, sink, back in [(reader, there[1], False), (there[0], writer, True)]:
+            self._tasks.add(asyncio.create_task(self._carry(source, sink, back=back)))
+
+    async def _carry(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, back: bool) -> None:
+        while data := await source.read(65536):
+            if back:
+                await asyncio.sleep(self.delay_s)
+            sink.write(data)
+            await sink.drain()
+        sink.close()

@@ -59,10 +59,13 @@ impl Link {
         }
         let number = self.sent.fetch_add(1, Ordering::Relaxed) + 1;
         let mut connection = self.connection.clone();
-        let answer = timeout_at(deadline, connection.send_packed_command(command)).await;
-        let value = answer.map_err(|_| RedisOrTimeout::Timeout)?.map_err(RedisOrTimeout::Redis)?;
-        self.answered.fetch_max(number, Ordering::Relaxed);
-        match value {
+        let sent = timeout_at(deadline, connection.send_packed_command(command)).await;
+        let answer = sent.map_err(|_| RedisOrTimeout::Timeout)?;
+        // A refusal is an answer too: it proves that the server is alive and has come to this question.
+        if !answer.as_ref().is_err_and(RedisError::is_io_error) {
+            self.answered.fetch_max(number, Ordering::Relaxed);
+        }
+        match answer.map_err(RedisOrTimeout::Redis)? {
             Value::ServerError(error) => Err(RedisOrTimeout::Redis(error.into())),
             value => Ok(value),
         }
@@ -100,6 +103,10 @@ impl RedisOrTimeout {
             Self::Redis(error) => error.into(),
             Self::Timeout => StoreFailure::Timeout,
         }
+    }
+
+    pub(super) fn is_timeout(&self) -> bool {
+        matches!(self, Self::Timeout)
     }
 
     pub(super) fn is_missing_script(&self) -> bool {

@@ -11,7 +11,7 @@ mod script;
 mod supervisor;
 mod url;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
@@ -34,6 +34,8 @@ pub(crate) struct Store {
     link: ArcSwapOption<Link>,
     /// Wakes the supervisor when a request found the link broken.
     trouble: Notify,
+    /// Decisions that came in time, and those that did not.
+    tally: (AtomicU64, AtomicU64),
     /// Whether the last thing known is good: spares a request the lock on `health`.
     up: AtomicBool,
     health: Mutex<StoreHealth>,
@@ -49,6 +51,7 @@ impl Store {
             client: url::client(url)?,
             link: ArcSwapOption::empty(),
             trouble: Notify::new(),
+            tally: (AtomicU64::new(0), AtomicU64::new(0)),
             up: AtomicBool::new(false),
             health: Mutex::new(StoreHealth::unknown()),
         })
@@ -93,7 +96,13 @@ impl Store {
         self.up.load(Ordering::Relaxed)
     }
 
+    /// How many decisions came in time and how many did not, since the start.
+    fn tally(&self) -> (u64, u64) {
+        (self.tally.0.load(Ordering::Relaxed), self.tally.1.load(Ordering::Relaxed))
+    }
+
     fn decided(&self) {
+        self.tally.0.fetch_add(1, Ordering::Relaxed);
         if !self.up.swap(true, Ordering::Relaxed) {
             self.note(StoreState::Up, "");
         }
@@ -102,8 +111,11 @@ impl Store {
     fn failed(&self, link: &Arc<Link>, error: &RedisOrTimeout) -> StoreFailure {
         let failure = error.failure();
         match failure {
-            // One late answer is no news; the supervisor finds out whether the server still answers at all.
-            StoreFailure::Timeout => {}
+            // One late answer is no news; the supervisor finds out whether the server still answers at all, and whether
+            // all answers have become late.
+            StoreFailure::Timeout => {
+                self.tally.1.fetch_add(1, Ordering::Relaxed);
+            }
             failure if failure.breaks_link() => self.give_up(link, &error.describe()),
             _ => self.note(StoreState::Down, &error.describe()),
         }

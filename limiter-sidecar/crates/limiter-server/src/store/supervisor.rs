@@ -22,6 +22,33 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// A link that lived this long was a good one: the next attempt starts with the shortest pause again.
 const GOOD_AFTER: Duration = Duration::from_secs(5);
 
+/// A store that misses the deadline of every decision is as good as down for the requests, however well it answers probes.
+/// So many in a row, over so long a time, are no accident.
+const LATE_DECISIONS: u64 = 3;
+const LATE_FOR: Duration = Duration::from_secs(1);
+
+/// Notices that no decision comes in time any more.
+#[derive(Default)]
+struct Lateness {
+    decided: u64,
+    late: u64,
+    since: Option<Instant>,
+}
+
+impl Lateness {
+    /// Whether requests have asked for a while and none was answered in time.
+    fn lasts(&mut self, store: &Store, now: Instant) -> bool {
+        let (decided, late) = store.tally();
+        if decided != self.decided || self.since.is_none() {
+            // `late` counts from here; the clock starts with the first one after it.
+            *self = Self { decided, late, since: Some(now) };
+        } else if late == self.late {
+            self.since = Some(now);
+        }
+        late - self.late >= LATE_DECISIONS && self.since.is_some_and(|since| now - since >= LATE_FOR)
+    }
+}
+
 /// Runs until the data plane's runtime ends.
 pub(super) async fn run(store: Arc<Store>) {
     let mut pause = FIRST_PAUSE;
@@ -47,10 +74,14 @@ pub(super) async fn run(store: Arc<Store>) {
 /// Returns when the link is of no more use and has been put away.
 async fn watch(store: &Store, link: &Arc<Link>) {
     let (mut seen, mut quiet) = (0, 0);
+    let mut lateness = Lateness::default();
     loop {
         tokio::select! {
             () = store.trouble.notified() => if !store.uses(link) { return },
             () = sleep(TICK) => {}
+        }
+        if lateness.lasts(store, Instant::now()) {
+            store.disconnected("answers come later than the deadline of a decision");
         }
         let answered = link.answered();
         if answered != seen {
@@ -61,9 +92,13 @@ async fn watch(store: &Store, link: &Arc<Link>) {
         if link.outstanding() == 0 && quiet < IDLE_TICKS {
             continue;
         }
-        if let Err(error) = link.ask(&redis::cmd("PING"), Instant::now() + PROBE_WITHIN).await {
-            store.give_up(link, &error.describe());
-            return;
+        match link.ask(&redis::cmd("PING"), Instant::now() + PROBE_WITHIN).await {
+            // A user who may not PING is refused by a server that lives.
+            Err(error) if error.is_timeout() || error.failure().breaks_link() => {
+                store.give_up(link, &error.describe());
+                return;
+            }
+            _ => {}
         }
     }
 }
