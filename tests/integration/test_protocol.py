@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import grpc
 import grpc.aio
 import pytest
 from envoy.config.core.v3 import base_pb2
-from envoy.service.auth.v3 import attribute_context_pb2
+from envoy.service.auth.v3 import attribute_context_pb2, external_auth_pb2
 
 from lab.processes import free_port
 from lab.store import Store
@@ -84,3 +85,55 @@ async def test_tcp_serves_as_a_unix_socket_does(store: Store, start_sidecar: Cal
     sidecar.publish(single())
     async with Envoy(f"127.0.0.1:{port}") as envoy:
         assert "ratelimit" in (await envoy.key("k")).headers
+
+
+async def test_calls_that_are_reset_in_bulk_end_nobody_elses_call(sidecar: Sidecar) -> None:
+    """Envoy passes on what its clients cancel; a connection ended for that would let all its other calls pass."""
+    sidecar.publish(single())
+    reader, writer = await asyncio.open_unix_connection(str(sidecar.socket))
+    writer.write(PREFACE + frame(SETTINGS))
+    for stream in range(1, 2001, 2):
+        writer.write(frame(HEADERS, END_HEADERS, stream, CALL_HEADERS) + frame(RST_STREAM, 0, stream, CANCEL))
+    request = external_auth_pb2.CheckRequest()
+    request.attributes.request.http.host = HOST
+    message = request.SerializeToString()
+    body = b"\0" + len(message).to_bytes(4) + message
+    writer.write(frame(HEADERS, END_HEADERS, 2001, CALL_HEADERS) + frame(DATA, END_STREAM, 2001, body))
+    await writer.drain()
+    async with asyncio.timeout(10):
+        seen = [await read_frame(reader)]
+        while seen[-1] not in [(DATA, 2001), (GOAWAY, 0)]:
+            seen.append(await read_frame(reader))
+    writer.close()
+    assert seen[-1] == (DATA, 2001)
+
+
+# The few parts of RFC 9113 that the test needs: gRPC clients send no resets in bulk.
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, RST_STREAM, SETTINGS, GOAWAY = 0, 1, 3, 4, 7
+END_STREAM, END_HEADERS = 1, 4
+CANCEL = (8).to_bytes(4)
+
+
+def frame(kind: int, flags: int = 0, stream: int = 0, payload: bytes = b"") -> bytes:
+    return len(payload).to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4) + payload
+
+
+async def read_frame(reader: asyncio.StreamReader) -> tuple[int, int]:
+    head = await reader.readexactly(9)
+    await reader.readexactly(int.from_bytes(head[:3]))
+    return head[3], int.from_bytes(head[5:9])
+
+
+def literal(name: bytes, value: bytes) -> bytes:
+    """A field without Huffman coding and without a place in the table (RFC 7541, 6.2.2)."""
+    return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+
+CALL_HEADERS = b"".join(
+    literal(name, value)
+    for name, value in [
+        (b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"limiter"), (b":path", CHECK.encode()),
+        (b"content-type", b"application/grpc"), (b"te", b"trailers"),
+    ]
+)  # fmt: skip

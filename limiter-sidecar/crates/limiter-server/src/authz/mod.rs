@@ -45,6 +45,10 @@ const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 /// Envoy's own headers on a call; the client's headers travel in the message.
 const MAX_HEADER_LIST_BYTES: u32 = 32 * 1024;
+/// Calls that the peer may open and reset before we have looked at them. The library's default of 20 is meant for hostile
+/// peers; ours is Envoy, which passes on whatever its clients cancel, and a connection that we end for that reason would
+/// let every call under way on it pass unlimited. One read holds far fewer than this.
+const MAX_RESET_STREAMS: usize = 1 << 20;
 /// Pause after an `accept` that failed, which means that file descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -90,6 +94,8 @@ where
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .max_concurrent_streams(MAX_STREAMS)
+        .max_pending_accept_reset_streams(MAX_RESET_STREAMS)
+        .max_local_error_reset_streams(None)
         .max_header_list_size(MAX_HEADER_LIST_BYTES);
     let mut connection = pin!(server.serve_connection(stream, service));
     // However a connection ends, its calls have been answered or the peer is gone: nothing to report.
