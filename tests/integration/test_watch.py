@@ -88,6 +88,16 @@ async def test_an_absent_api_server_leaves_the_rules_and_its_return_brings_the_n
     await wait_watch(sidecar, "Connected")
 
 
+async def test_a_watch_that_stands_again_says_so_without_an_edit(api: ApiServer, start_watching: Any) -> None:
+    sidecar = await start_watching()
+    await publish(api, sidecar, single())
+    await api.stop()
+    await wait_watch(sidecar, "Disconnected")
+    await api.start()
+    await wait_watch(sidecar, "Connected")
+    assert sidecar.metric("weir_watch_connected") == 1
+
+
 @pytest.mark.requirement("R45")
 async def test_the_mount_serves_while_the_api_server_is_away_and_the_higher_revision_wins(
     api: ApiServer, start_watching: Any

@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, pin_mut};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::runtime::utils::Backoff;
+use kube::runtime::watcher as watch;
 use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt, watcher as watch};
 use kube::{Api, Client};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
@@ -31,8 +30,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Time without a failure after which the pauses start over.
 const GOOD_AFTER: Duration = Duration::from_secs(10);
 
-/// The pauses between attempts: doubling, and starting over after a time without failures. The stream's own sign of
-/// success is not used, because it also gives it at the start of every attempt.
+/// The pauses between attempts: doubling, and starting over after a time without failures.
 struct Pauses {
     next: Duration,
     failed_at: Option<Instant>,
@@ -42,21 +40,13 @@ impl Pauses {
     fn new() -> Self {
         Self { next: FIRST_PAUSE, failed_at: None }
     }
-}
 
-impl Iterator for Pauses {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
+    fn after_failure(&mut self) -> Duration {
         let quiet = self.failed_at.replace(Instant::now()).is_none_or(|failed_at| failed_at.elapsed() > GOOD_AFTER);
         let pause = if quiet { FIRST_PAUSE } else { self.next };
         self.next = (pause * 2).min(LONGEST_PAUSE);
-        Some(jittered(pause))
+        jittered(pause)
     }
-}
-
-impl Backoff for Pauses {
-    fn reset(&mut self) {}
 }
 
 /// Whether the watch stands.
@@ -105,27 +95,31 @@ impl WatchReport {
 
 /// Follows the `ConfigMap` until the runtime ends.
 pub(crate) async fn run(name: ConfigMapName, book: Arc<RuleBook>, report: Arc<WatchReport>) {
+    let mut pauses = Pauses::new();
     loop {
-        match Client::try_default().await {
+        let error = match Client::try_default().await {
             Ok(client) => follow(events(client, &name), &name, &book, &report).await,
-            Err(error) => report.set(WatchState::Disconnected, with_causes(&error)),
-        }
-        sleep(jittered(LONGEST_PAUSE)).await;
+            Err(error) => with_causes(&error),
+        };
+        report.set(WatchState::Disconnected, error);
+        sleep(pauses.after_failure()).await;
     }
 }
 
 fn events(client: Client, name: &ConfigMapName) -> impl Stream<Item = watcher::Result<Event<ConfigMap>>> + use<> {
     let api: Api<ConfigMap> = Api::namespaced(client, &name.namespace);
     let only = watcher::Config::default().fields(&format!("metadata.name={}", name.name)).timeout(WATCH_S);
-    watch(api, only).backoff(Pauses::new())
+    watch(api, only)
 }
 
+/// Follows one watch until it fails; the answer is why. The next one begins with a list, so that it is known to stand as
+/// soon as it does: a stream that goes on where it was says nothing until the next edit.
 async fn follow(
     events: impl Stream<Item = watcher::Result<Event<ConfigMap>>>,
     name: &ConfigMapName,
     book: &RuleBook,
     report: &WatchReport,
-) {
+) -> String {
     pin_mut!(events);
     let gone = || format!("ConfigMap {}/{} does not exist; the last good rules stay", name.namespace, name.name);
     let mut listed = false;
@@ -138,9 +132,10 @@ async fn follow(
             }
             Ok(Event::InitDone) if listed => {}
             Ok(Event::InitDone | Event::Delete(_)) => report.set(WatchState::Connected, gone()),
-            Err(error) => report.set(WatchState::Disconnected, with_causes(&error)),
+            Err(error) => return with_causes(&error),
         }
     }
+    "the watch ended".to_owned()
 }
 
 /// Offers the document to the book; the answer is what is wrong with the `ConfigMap` itself.
@@ -177,7 +172,8 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_longest() {
-        let pauses: Vec<u128> = Pauses::new().take(6).map(|pause| pause.as_millis()).collect();
+        let mut pauses = Pauses::new();
+        let pauses: Vec<u128> = (0..6).map(|_| pauses.after_failure().as_millis()).collect();
         for (pause, wanted) in pauses.into_iter().zip([200, 400, 800, 1600, 2000, 2000]) {
             assert!((wanted * 3 / 4..=wanted * 5 / 4).contains(&pause), "{pause} instead of about {wanted}");
         }
