@@ -162,7 +162,8 @@ class _Reader:
 
     def hash_key(self, values: Mapping[str, Any]) -> bytes:
         """The key that hides subjects, from the file or the environment."""
-        source, key = ENV_PREFIX + "HASH_KEY", self._environment.get(ENV_PREFIX + "HASH_KEY", "").encode()
+        source = ENV_PREFIX + "HASH_KEY"
+        key = _without_line_end(self._environment.get(source, "").encode())
         if values["hash-key-file"] is not None:
             source, key = "--hash-key-file", self._file("--hash-key-file", values["hash-key-file"]) or b""
             if self.problems and self.problems[-1].startswith(source):
@@ -177,7 +178,12 @@ class _Reader:
     def _file(self, source: str, path: Path) -> bytes | None:
         """The content without the line end that editors add; None when it cannot be read."""
         try:
-            return path.read_bytes().removesuffix(b"\n").removesuffix(b"\r")
+            return _without_line_end(path.read_bytes())
         except OSError as error:
             self.problem(source, f"{path}: {error.strerror}")
             return None
+
+
+def _without_line_end(text: bytes) -> bytes:
+    """The text as it was meant. Limiters whose hash keys differ by a line end would count every subject apart."""
+    return text.removesuffix(b"\n").removesuffix(b"\r")

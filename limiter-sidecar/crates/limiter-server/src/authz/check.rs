@@ -52,8 +52,8 @@ impl Decider {
     /// Answers one `CheckRequest`.
     ///
     /// # Errors
-    /// [`Status`] for a message that is none, and while there are no rules: then Envoy's own failure mode decides,
-    /// which the operator has rendered from the same rules.
+    /// [`Status`] for a message that is none, and while there are no rules: then Envoy's own failure mode decides.
+    /// That one is open for every rule, also for those that fail closed, so a limiter is not ready before it has rules.
     pub(super) async fn check(&self, message: Bytes) -> Result<CheckResponse, Status> {
         let received = Received::decode(message)?;
         let decoded = Instant::now();

@@ -23,7 +23,7 @@ pub(crate) const DOCUMENT_GZ: &str = "ruleset.json.gz";
 
 /// Follows `directory` until the runtime ends.
 pub(crate) async fn run(directory: PathBuf, book: Arc<RuleBook>) {
-    let mut mount = Mount { directory, seen: None };
+    let mut mount = Mount::new(directory);
     loop {
         mount.look(&book);
         sleep(POLL).await;
@@ -44,27 +44,44 @@ struct Mount {
     directory: PathBuf,
     /// The fingerprint of what was last taken.
     seen: Option<Fingerprint>,
+    /// Why nothing could be read at the last look, so that it is said once and not four times a second.
+    trouble: Option<io::ErrorKind>,
 }
 
 impl Mount {
+    fn new(directory: PathBuf) -> Self {
+        Self { directory, seen: None, trouble: None }
+    }
+
     /// Offers the book what is there now, if that is something new.
     fn look(&mut self, book: &RuleBook) {
-        if let Some((fingerprint, document)) = self.read_new() {
-            self.seen = Some(fingerprint);
-            // A refusal is remembered by the book. The file is offered again as soon as it changes.
-            let _refused = book.offer(&document, Source::Mount);
+        match self.read_new() {
+            Ok(new) => {
+                self.trouble = None;
+                if let Some((fingerprint, document)) = new {
+                    self.seen = Some(fingerprint);
+                    // A refusal is remembered by the book. The file is offered again as soon as it changes.
+                    let _refused = book.offer(&document, Source::Mount);
+                }
+            }
+            Err(error) => {
+                if self.trouble.replace(error.kind()) != Some(error.kind()) {
+                    let directory = self.directory.display();
+                    tracing::warn!(%directory, %error, "no ruleset can be read from the mounted directory");
+                }
+            }
         }
     }
 
     /// The document, when it is another one than was seen and did not change while it was read.
-    fn read_new(&self) -> Option<(Fingerprint, Vec<u8>)> {
-        let (file, before) = self.locate().ok()?;
+    fn read_new(&self) -> io::Result<Option<(Fingerprint, Vec<u8>)>> {
+        let (file, before) = self.locate()?;
         if self.seen.as_ref() == Some(&before) {
-            return None;
+            return Ok(None);
         }
-        let document = fs::read(&file).ok()?;
-        let (_, after) = self.locate().ok()?;
-        (before == after && document.len() as u64 == after.size).then_some((after, document))
+        let document = fs::read(&file)?;
+        let (_, after) = self.locate()?;
+        Ok((before == after && document.len() as u64 == after.size).then_some((after, document)))
     }
 
     /// The file to read, inside the directory that `..data` leads to now, so that what is looked at and what is read
@@ -117,7 +134,7 @@ mod tests {
     }
 
     fn take(mount: &mut Mount) -> Option<String> {
-        let (fingerprint, document) = mount.read_new()?;
+        let (fingerprint, document) = mount.read_new().ok()??;
         mount.seen = Some(fingerprint);
         Some(String::from_utf8(document).unwrap())
     }
@@ -125,7 +142,7 @@ mod tests {
     #[test]
     fn every_swap_is_seen_once() {
         let directory = scratch("swap");
-        let mut mount = Mount { directory: directory.clone(), seen: None };
+        let mut mount = Mount::new(directory.clone());
         assert_eq!(take(&mut mount), None, "an empty directory has no document");
         for number in 0..20 {
             swap(&directory, &format!("..{number}"), &format!("document {number}"));
@@ -138,7 +155,7 @@ mod tests {
     #[test]
     fn a_plain_file_that_is_rewritten_is_seen() {
         let directory = scratch("plain");
-        let mut mount = Mount { directory: directory.clone(), seen: None };
+        let mut mount = Mount::new(directory.clone());
         fs::write(directory.join(DOCUMENT), "half").unwrap();
         assert_eq!(take(&mut mount).as_deref(), Some("half"));
         fs::write(directory.join(DOCUMENT), "half and half").unwrap();
