@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from weir_operator.domain.limits import MAX_EXACT
 from weir_operator.domain.ruleset import Override, Policy, Ruleset
-from weir_operator.reconcile.ports import LimiterReport
+from weir_operator.reconcile.ports import AppliedRuleset, LimiterReport
 from weir_operator.render.ruleset_config import Live
 
 Piece = Policy | Override
@@ -44,7 +44,11 @@ def pieces_of(ruleset: Ruleset) -> dict[PieceKey, Piece]:
 
 
 def advance(previous: Publication | None, live: Live) -> Publication:
-    """Return the publication after `live` was published: unchanged pieces keep their revision."""
+    """Return the publication after `live` was published: unchanged pieces keep their revision.
+
+    Without `previous` every piece waits for `live`. So it must be after somebody else's document, which no longer had
+    the pieces, perhaps: a limiter that is stuck on that one runs a revision above theirs.
+    """
     pieces = pieces_of(live.ruleset) if live.ruleset is not None else {}
     since = {}
     for key, piece in pieces.items():
@@ -70,10 +74,18 @@ def base_of(seen: Live, remembered: Live | None, running: int) -> Live:
     return Live(revision, digest if keeps else "", memory.ruleset or seen.ruleset)
 
 
-def running_revision(reports: Iterable[LimiterReport], ruleset_name: str) -> int:
-    """Return the highest revision that any limiter says it runs, 0 if none says any."""
-    found = (report.rulesets[ruleset_name].revision for report in reports if ruleset_name in report.rulesets)
-    return max((revision for revision in found if 0 < revision < BELIEVED), default=0)
+def running_revision(reports: Iterable[LimiterReport], ruleset_name: str, live: Live) -> int:
+    """Return the highest revision that any limiter says it runs, 0 if none says any.
+
+    One that runs something else under the revision of `live` counts as one ahead: it would never take `live`.
+    """
+    found = (report.rulesets[ruleset_name] for report in reports if ruleset_name in report.rulesets)
+    believed = (applied for applied in found if 0 < applied.revision < BELIEVED)
+    return max((applied.revision + _is_another(applied, live) for applied in believed), default=0)
+
+
+def _is_another(applied: AppliedRuleset, live: Live) -> bool:
+    return applied.revision == live.revision and applied.digest != live.digest
 
 
 def _pieces(ruleset: Ruleset) -> Iterator[tuple[PieceKey, Piece]]:

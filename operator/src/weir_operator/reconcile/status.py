@@ -17,7 +17,8 @@ from weir_operator.domain.conditions import Condition, ConditionType, Reason, St
 from weir_operator.domain.limits import Mode
 from weir_operator.domain.problems import chief_reason, summary
 from weir_operator.domain.ruleset import Override, Policy
-from weir_operator.reconcile.ports import LimiterReport, Object
+from weir_operator.reconcile.ports import AppliedRuleset, LimiterReport, Object
+from weir_operator.render.ruleset_config import Live
 
 STALE_AFTER_MS = 10_000  # a change is live within 2 s normally; five times that is no longer normal
 NAMED_LIMITERS = 3  # in a message; the rest is counted
@@ -29,8 +30,8 @@ class Fleet:
 
     gateway: str
     ruleset_name: str
-    published_revision: int
-    """0 = nothing yet."""
+    published: Live
+    """Revision 0 = nothing yet."""
     reports: tuple[LimiterReport, ...] = ()
     publish_error: str = ""
     """Why the wanted ruleset could not be published; empty when it was."""
@@ -108,11 +109,17 @@ def _judge(report: LimiterReport, fleet: Fleet, required: int, late: _Late) -> b
     if applied is not None and applied.revision < required <= (applied.rejected_revision or 0):
         late.refused.append(f"{report.name} ({applied.rejected_error})")
         return False
-    # A revision that nobody here wrote proves nothing; the loop publishes above it.
-    if applied is None or not required <= applied.revision <= fleet.published_revision:
+    if applied is None or applied.revision < required or _is_foreign(applied, fleet.published):
         late.behind.append(report.name)
         return False
     return True
+
+
+def _is_foreign(applied: AppliedRuleset, published: Live) -> bool:
+    """Whether it was not written here: it proves nothing, and the loop publishes above it."""
+    if applied.revision == published.revision:
+        return applied.digest != published.digest
+    return applied.revision > published.revision
 
 
 def policy_status(subject: Subject, now: datetime) -> dict[str, Any]:

@@ -109,7 +109,7 @@ class GatewayTurn:
         store, name = self._tools.store, self._gateway.name
         remembered = self._publication.live if self._publication is not None else None
         seen = self._read_live()
-        base = base_of(seen, remembered, running_revision(self._reports, self._ruleset_name))
+        base = base_of(seen, remembered, running_revision(self._reports, self._ruleset_name, remembered or seen))
         store.published(name, base.ruleset or Ruleset(name))
         observed = store.observation_of(name)
         with self._tools.metrics.compile_seconds.labels(name).time():
@@ -127,7 +127,7 @@ class GatewayTurn:
         self._publish_error = ""
         annotations = rules["metadata"]["annotations"]
         live = Live(int(annotations[REVISION_ANNOTATION]), annotations[DIGEST_ANNOTATION], compiled.ruleset)
-        self._publication = advance(self._publication, live)
+        self._publication = advance(self._publication if base.digest else None, live)
         self._remember_parsed(rules, live)
         store.published(name, compiled.ruleset)
         self._measure(compiled, rules, actions)
@@ -170,11 +170,11 @@ class GatewayTurn:
         self._reports = await self._limiters.read()
         self._measure_limiters()
         publication = self._publication
-        revision = publication.live.revision if publication is not None else 0
-        if publication is not None and running_revision(self._reports, self._ruleset_name) > revision:
+        live = publication.live if publication is not None else Live()
+        if publication is not None and running_revision(self._reports, self._ruleset_name, live) > live.revision:
             # Somebody made a limiter run what was not written here; the next document must come after that.
             self._compiled = None
-        fleet = Fleet(self._gateway.name, self._ruleset_name, revision, self._reports, self._publish_error)
+        fleet = Fleet(self._gateway.name, self._ruleset_name, live, self._reports, self._publish_error)
         now = self._tools.clock.now()
         if self._compiled is None:
             return 0.0

@@ -111,18 +111,18 @@ class FollowingLimiters:
         self.refuses = ""
         self.error = ""
         self._cluster = cluster
-        self._applied = AppliedRuleset(0, "")
+        self.applied = AppliedRuleset(0, "")
 
     async def read(self) -> tuple[LimiterReport, ...]:
         if self.error:
             return (LimiterReport("http://l", error=self.error),)
         config_map = self._cluster.objects.get((CONFIG_MAPS, "weir-system", "edge-rules-0"))
         live = read_live(config_map)
-        if live.revision > self._applied.revision and self.refuses:
-            self._applied = AppliedRuleset(self._applied.revision, self._applied.digest, live.revision, self.refuses)
-        elif live.revision > self._applied.revision and self.follows:
-            self._applied = AppliedRuleset(live.revision, live.digest)
-        return (LimiterReport("http://l", "edge-0", rulesets={"edge-rules-0": self._applied}),)
+        if live.revision > self.applied.revision and self.refuses:
+            self.applied = AppliedRuleset(self.applied.revision, self.applied.digest, live.revision, self.refuses)
+        elif live.revision > self.applied.revision and self.follows:
+            self.applied = AppliedRuleset(live.revision, live.digest)
+        return (LimiterReport("http://l", "edge-0", rulesets={"edge-rules-0": self.applied}),)
 
 
 class SetClock:

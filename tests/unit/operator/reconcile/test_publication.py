@@ -96,6 +96,12 @@ def test_only_this_rulesets_believable_revisions_count_as_running() -> None:
     def report(name: str, revision: int) -> LimiterReport:
         return LimiterReport("http://l", rulesets={name: AppliedRuleset(revision, "")})
 
-    assert running_revision([], "edge-rules-0") == 0
+    assert running_revision([], "edge-rules-0", Live()) == 0
     reports = [report("edge-rules-0", 5), report("other-rules-0", 9), report("edge-rules-0", BELIEVED)]
-    assert running_revision(reports, "edge-rules-0") == 5
+    assert running_revision(reports, "edge-rules-0", Live()) == 5
+
+
+def test_other_content_under_the_live_revision_counts_as_one_ahead() -> None:
+    reports = [LimiterReport("http://l", rulesets={"edge-rules-0": AppliedRuleset(5, "sha256:other")})]
+    assert running_revision(reports, "edge-rules-0", Live(5, "sha256:ours")) == 6
+    assert running_revision(reports, "edge-rules-0", Live(5, "sha256:other")) == 5

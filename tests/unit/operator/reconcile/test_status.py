@@ -25,6 +25,7 @@ from weir_operator.reconcile.status import (
     policy_status,
     programming_of,
 )
+from weir_operator.render.ruleset_config import Live
 
 NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
 LATER = datetime(2026, 12, 1, 13, 0, tzinfo=UTC)
@@ -61,9 +62,9 @@ def since(document: dict[str, Any]) -> dict[str, str]:
     return {c["type"]: c["lastTransitionTime"] for c in document["conditions"]}
 
 
-def report(name: str, revision: int, rejected: int | None = None) -> LimiterReport:
+def report(name: str, revision: int, rejected: int | None = None, digest: str = "d") -> LimiterReport:
     error = "$.rules: no" if rejected else ""
-    return LimiterReport(f"http://{name}", name, rulesets={NAME: AppliedRuleset(revision, "", rejected, error)})
+    return LimiterReport(f"http://{name}", name, rulesets={NAME: AppliedRuleset(revision, digest, rejected, error)})
 
 
 DEAD = LimiterReport("http://dead", error="cannot connect")
@@ -85,6 +86,7 @@ EMPTY = LimiterReport("http://new", "new")
         ((report("a", 9, rejected=8), report("b", 10)), 0, Reason.PROPAGATING, "1/2"),
         ((report("a", 10, rejected=12), report("b", 12)), 0, Reason.PROGRAMMED, "2/2"),
         ((report("a", 99), report("b", 10)), 0, Reason.PROPAGATING, "1/2"),
+        ((report("a", 12, digest="e"), report("b", 12)), 0, Reason.PROPAGATING, "1/2"),
     ],
     ids=[
         "no limiters",
@@ -99,29 +101,30 @@ EMPTY = LimiterReport("http://new", "new")
         "an older refusal is past",
         "a later refusal is another object's",
         "a revision that nobody wrote",
+        "somebody else's content under our revision",
     ],
 )
 def test_programmed_says_who_runs_the_revision(
     reports: tuple[LimiterReport, ...], age_ms: int, expected: Reason, limiters: str
 ) -> None:
     """D52: True only after every limiter has confirmed it."""
-    found = programming_of(Fleet("edge", NAME, 12, reports), 10, 10 + age_ms)
+    found = programming_of(Fleet("edge", NAME, Live(12, "d"), reports), 10, 10 + age_ms)
     assert (found.reason, found.limiters) == (expected, limiters)
     assert (found.status is Status.TRUE) == (expected is Reason.PROGRAMMED)
 
 
 def test_a_message_names_the_limiter_and_its_words() -> None:
-    found = programming_of(Fleet("edge", NAME, 10, (report("a", 9, rejected=10), report("b", 10))), 10, 0)
+    found = programming_of(Fleet("edge", NAME, Live(10, "d"), (report("a", 9, rejected=10), report("b", 10))), 10, 0)
     assert found.message == "1 of 2 limiters run this generation; refused by a ($.rules: no)"
 
 
 def test_many_late_limiters_are_counted_instead_of_listed() -> None:
-    found = programming_of(Fleet("edge", NAME, 10, tuple(report(f"l{i}", 9) for i in range(9))), 10, 0)
+    found = programming_of(Fleet("edge", NAME, Live(10, "d"), tuple(report(f"l{i}", 9) for i in range(9))), 10, 0)
     assert found.message.endswith("on its way to l0, l1, l2 and 6 more")
 
 
 def test_what_could_not_be_published_is_said_so() -> None:
-    found = programming_of(Fleet("edge", NAME, 10, (report("a", 10),), "too large"), None, 0)
+    found = programming_of(Fleet("edge", NAME, Live(10, "d"), (report("a", 10),), "too large"), None, 0)
     assert (found.reason, found.message) == (Reason.RENDER_FAILED, "too large")
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from weir_operator.reconcile.ports import CONFIG_MAPS, OVERRIDES, POLICIES, Stalled, Waiting
+from weir_operator.domain.ruleset import Ruleset, seal
+from weir_operator.reconcile.ports import CONFIG_MAPS, OVERRIDES, POLICIES, AppliedRuleset, Stalled, Waiting
 
 BAD_RULES = [{"name": "burst", "limit": {"requests": 0, "period": "1s"}}]
 KEYED = [{"name": "burst", "key": [{"header": "x-api-key"}], "limit": {"requests": 1, "period": "1s"}}]
@@ -232,6 +233,34 @@ async def test_a_limiter_ahead_of_a_restored_backup_is_overtaken(world: Any) -> 
     await world.settle()
     await world.settle()
     assert world.live().revision > newer
+    assert world.conditions()["Ready"] == ("True", "Ready")
+
+
+async def test_a_limiter_that_is_stuck_on_somebody_elses_document_does_not_count(world: Any) -> None:
+    """D55: its revision lies between the one that brought the policy and the one that restores it."""
+    world.policy()
+    await world.settle()
+    ours = world.live()
+    edit = seal(Ruleset("edge")).to_bytes(ours.revision + 5).decode()
+    world.cluster.put(CONFIG_MAPS, {**world.cluster.objects[RULES_MAP], "data": {"ruleset.json": edit}})
+    await world.limiters.read()
+    world.limiters.follows = False
+    await world.settle()
+    assert (world.live().digest, world.live().revision > ours.revision + 5) == (ours.digest, True)
+    assert world.conditions()["Programmed"] == ("False", "Propagating")
+    world.limiters.follows = True
+    await world.settle()
+    assert world.conditions()["Ready"] == ("True", "Ready")
+
+
+async def test_a_limiter_that_took_another_document_under_our_revision_is_overtaken(world: Any) -> None:
+    world.policy()
+    await world.settle()
+    ours = world.live()
+    world.limiters.applied = AppliedRuleset(ours.revision, "sha256:other")
+    await world.turn.take(news=False)
+    await world.settle()
+    assert (world.live().digest, world.live().revision > ours.revision) == (ours.digest, True)
     assert world.conditions()["Ready"] == ("True", "Ready")
 
 
