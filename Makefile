@@ -35,8 +35,8 @@ demo: setup ## Show the main job on real parts, judge it by its figures, take ev
 up: setup ## Start the demo's environment and leave it running: GATEWAYS=2; writes .weir/env
 	@$(PY) -m lab up --gateways $(GATEWAYS) --store $(STORE)
 
-down: setup ## End exactly what `make up` started
-	@$(PY) -m lab down
+down: ## End exactly what `make up` started
+	@python3 -m lab down
 
 test: setup ## All rings of tests, cheapest first; the last line is the sum
 	@$(PY) -m lab.rings
@@ -64,6 +64,9 @@ verify: generate ## Generate, and fail if the repository holds anything else
 
 golden: setup ## Accept what is rendered now as the golden files; read the difference before you commit it
 	WEIR_ACCEPT_GOLDEN=1 $(PY) -m pytest tests/unit -q -k 'golden or accepted'
+
+bench: setup ## Measure what has a target; prints a table, writes benchmarks/results/latest.json
+	@$(PY) benchmarks/run.py
 
 requirements: setup ## Requirement -> tests -> last outcome
 	@$(PY) -m pytest tests --collect-only -q --requirements | grep -E '^R[0-9]+ '

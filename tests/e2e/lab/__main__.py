@@ -46,12 +46,13 @@ def up(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def down(_arguments: argparse.Namespace) -> int:
-    """End exactly what `up` started."""
+def down(arguments: argparse.Namespace) -> int:
+    """End exactly what `up` started, or what another lab left when it was killed."""
     from lab.state import State  # noqa: PLC0415
 
-    ended = State(RUN / "up").stop()
-    (RUN / "env").unlink(missing_ok=True)
+    ended = State(RUN / arguments.lab).stop()
+    if arguments.lab == "up":
+        (RUN / "env").unlink(missing_ok=True)
     say(f"Ended: {', '.join(ended)}." if ended else "Nothing was up.")
     return 0
 
@@ -75,6 +76,8 @@ def main() -> int:
         if name == "up":
             sub.add_argument("--gateways", type=int, default=2, metavar="N", help="Envoy and sidecar pairs")
             sub.add_argument("--store", default="single", help="single; cluster is reserved")
+        if name == "down":
+            sub.add_argument("lab", nargs="?", default="up", choices=["up", "demo", "test"])
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that `kill` tears down as Ctrl-C does
     try:
