@@ -30,6 +30,7 @@ from weir_operator.reconcile.ports import (
     Missing,
     Object,
     Stalled,
+    Waiting,
 )
 from weir_operator.reconcile.publication import Publication, advance, base_of, pieces_of, running_revision
 from weir_operator.reconcile.report import GatewayReport, orphan_statuses
@@ -189,7 +190,11 @@ class GatewayTurn:
             current = store.current(OVERRIDES, override.meta)
             report.add_override(current, override, compiled.overrides[override.meta.id])
         self._reported = None
-        postponed_s = await self._writer.write(report.statuses)
+        try:
+            postponed_s = await self._writer.write(report.statuses)
+        except Waiting as error:  # no reason to let the next change of the rules wait
+            logger.warning("statuses not written: %s", error, extra={"gateway": self._gateway.name})
+            return max(POLL_UNSETTLED_S, error.retry_after_s)
         next_in_s = report.next_in_s(now, POLL_SETTLED_S, POLL_UNSETTLED_S)
         if postponed_s is None:
             self._reported = report

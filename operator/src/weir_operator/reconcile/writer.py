@@ -8,17 +8,21 @@ rate of writes that only reword. Must not decide what a status says.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from weir_operator.metrics import Metrics
-from weir_operator.reconcile.ports import Clock, Cluster, Missing, Object, Resource
+from weir_operator.reconcile.pacing import STALLED_S
+from weir_operator.reconcile.ports import Clock, Cluster, Missing, Object, Resource, Stalled, Waiting
 from weir_operator.reconcile.status import differs, is_transition
 from weir_operator.reconcile.store import Store
 
 REWORD_EVERY_S = 10.0  # per object; transitions are written at once
 CONCURRENT_WRITES = 8  # arbitrary: 1,000 new objects in about a second, and no burden for the server
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +49,19 @@ class StatusWriter:
         self._store = store
         self._clock = clock
         self._metrics = metrics
-        self._slots = asyncio.Semaphore(CONCURRENT_WRITES)
         self._written: dict[str, _Written] = {}
+        self._refused: dict[str, float] = {}  # when to try again
 
     async def write(self, statuses: Iterable[Wanted]) -> float | None:
         """Write what differs; return in how many seconds a postponed write is due, if any.
 
-        Raises the first Waiting or Stalled after all other writes had their chance.
+        A write that the server refuses for good is one object's trouble: it is logged, and due again much later. Raises
+        Waiting at once when the server is not there or asks for patience; what is not written then, is due still.
         """
         every = tuple(statuses)
         uids = {_uid(wanted.obj) for wanted in every}
         self._written = {uid: written for uid, written in self._written.items() if uid in uids}
+        self._refused = {uid: again_s for uid, again_s in self._refused.items() if uid in uids}
         waits: list[float] = []
         due: list[Wanted] = []
         for wanted in every:
@@ -66,17 +72,37 @@ class StatusWriter:
                 waits.append(wait)
             else:
                 due.append(wanted)
-        results = await asyncio.gather(*(self._write_one(wanted) for wanted in due), return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
+        await self._write_all(due)
+        if any(_uid(wanted.obj) in self._refused for wanted in due):
+            waits.append(STALLED_S)
         return min(waits, default=None)
+
+    async def _write_all(self, due: Iterable[Wanted]) -> None:
+        """Write in a few lanes, each of which ends at the first Waiting of any."""
+        queue = iter(due)
+        waiting: list[Waiting] = []
+
+        async def lane() -> None:
+            while not waiting and (wanted := next(queue, None)) is not None:
+                try:
+                    await self._write_one(wanted)
+                except Waiting as error:
+                    waiting.append(error)
+
+        async with asyncio.TaskGroup() as lanes:
+            for _ in range(CONCURRENT_WRITES):
+                lanes.create_task(lane())
+        if waiting:
+            raise waiting[0]
 
     def _wait_for(self, wanted: Wanted) -> float | None:
         """Return how long this write must wait: 0 = now, None = there is nothing to write."""
         live = wanted.obj.get("status")
         if not differs(live, wanted.status):
             return None
+        patience_s = self._refused.get(_uid(wanted.obj), 0.0) - self._clock.monotonic()
+        if patience_s > 0:
+            return patience_s
         written = self._written.get(_uid(wanted.obj))
         if written is None or is_transition(live, wanted.status):
             return None if self._is_futile(wanted, written) else 0
@@ -89,13 +115,18 @@ class StatusWriter:
         return written.status == wanted.status and written.resource_version == wanted.obj["metadata"]["resourceVersion"]
 
     async def _write_one(self, wanted: Wanted) -> None:
-        async with self._slots:
-            try:
-                stored = await self._cluster.apply_status(wanted.obj, wanted.status)
-            except Missing:
-                return  # deleted meanwhile; the watch says so too
+        uid = _uid(wanted.obj)
+        self._refused.pop(uid, None)
+        try:
+            stored = await self._cluster.apply_status(wanted.obj, wanted.status)
+        except Missing:
+            return  # deleted meanwhile; the watch says so too
+        except Stalled as error:
+            self._refused[uid] = self._clock.monotonic() + STALLED_S
+            logger.warning("status not written: %s", error)
+            return
         version = stored["metadata"]["resourceVersion"]
-        self._written[_uid(wanted.obj)] = _Written(wanted.status, version, self._clock.monotonic())
+        self._written[uid] = _Written(wanted.status, version, self._clock.monotonic())
         self._store.wrote(wanted.resource, stored)
         self._metrics.status_writes.labels(wanted.resource.plural).inc()
 

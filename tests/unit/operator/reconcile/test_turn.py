@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 
 from weir_operator.domain.ruleset import Ruleset, seal
+from weir_operator.reconcile.pacing import STALLED_S
 from weir_operator.reconcile.ports import CONFIG_MAPS, OVERRIDES, POLICIES, AppliedRuleset, Stalled, Waiting
+from weir_operator.reconcile.turn import POLL_SETTLED_S
+from weir_operator.reconcile.writer import CONCURRENT_WRITES
 
 BAD_RULES = [{"name": "burst", "limit": {"requests": 0, "period": "1s"}}]
 KEYED = [{"name": "burst", "key": [{"header": "x-api-key"}], "limit": {"requests": 1, "period": "1s"}}]
@@ -262,6 +265,56 @@ async def test_a_limiter_that_took_another_document_under_our_revision_is_overta
     await world.settle()
     assert (world.live().digest, world.live().revision > ours.revision) == (ours.digest, True)
     assert world.conditions()["Ready"] == ("True", "Ready")
+
+
+async def test_a_refused_status_delays_nothing_but_itself(world: Any) -> None:
+    apply_status, tried = world.cluster.apply_status, []
+
+    async def refuse(target: Any, status: Any) -> Any:
+        if target["metadata"]["name"] != "odd":
+            return await apply_status(target, status)
+        tried.append(world.clock.monotonic())
+        raise Stalled("cannot patch ratelimitpolicies/status odd: a webhook says no")
+
+    world.cluster.apply_status = refuse
+    world.policy("odd")
+    world.policy()
+    assert await world.settle() <= POLL_SETTLED_S
+    assert world.conditions()["Ready"] == ("True", "Ready")
+    assert len(tried) == 1
+    world.clock.forward(STALLED_S)
+    await world.turn.take(news=False)
+    assert len(tried) == 2
+
+
+async def test_statuses_that_must_wait_hold_up_no_rules(world: Any) -> None:
+    async def ask_for_patience(target: Any, status: Any) -> Any:
+        raise Waiting("the API server asks for patience", 7.0)
+
+    apply_status, world.cluster.apply_status = world.cluster.apply_status, ask_for_patience
+    world.policy()
+    await world.list()
+    assert await world.turn.take(news=True) <= 7.0
+    assert world.policy_ids() == ["team/api"]
+    assert await world.turn.take(news=False) == 7.0
+    world.cluster.apply_status = apply_status
+    await world.turn.take(news=False)
+    assert world.conditions()["Ready"] == ("True", "Ready")
+
+
+async def test_no_more_statuses_are_tried_while_the_server_asks_for_patience(world: Any) -> None:
+    tried = []
+
+    async def ask_for_patience(target: Any, status: Any) -> Any:
+        tried.append(target)
+        raise Waiting("the API server asks for patience", 7.0)
+
+    world.cluster.apply_status = ask_for_patience
+    for number in range(3 * CONCURRENT_WRITES):
+        world.policy(f"api-{number}")
+    await world.list()
+    await world.turn.take(news=True)
+    assert len(tried) <= CONCURRENT_WRITES
 
 
 async def test_wording_alone_is_written_rarely(world: Any) -> None:
