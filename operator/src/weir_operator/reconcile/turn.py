@@ -99,7 +99,7 @@ class GatewayTurn:
             try:
                 wrote = await self._converge()
             except Stalled as error:
-                self._publish_error, refusal = str(error), error
+                refusal = error
         next_in_s = await self._report()
         if refusal is not None:
             raise refusal
@@ -123,16 +123,31 @@ class GatewayTurn:
             return False
         ours = {MANAGED_BY_LABEL: MANAGER, GATEWAY_LABEL: name}
         actions = plan(observed.config_maps, (rules, self._envoy), ours)
+        write = Apply(rules)
+        if write in actions:
+            await self._publish(write)
+        # From here on the limiters run these rules, whatever becomes of the rest.
+        self._note_published(rules, compiled.ruleset, base)
         for action in actions:
-            await self._do(action)
-        self._publish_error = ""
-        annotations = rules["metadata"]["annotations"]
-        live = Live(int(annotations[REVISION_ANNOTATION]), annotations[DIGEST_ANNOTATION], compiled.ruleset)
-        self._publication = advance(self._publication if base.digest else None, live)
-        self._remember_parsed(rules, live)
-        store.published(name, compiled.ruleset)
+            if action != write:
+                await self._do(action)
         self._measure(compiled, rules, actions)
         return bool(actions)
+
+    async def _publish(self, rules: Apply) -> None:
+        try:
+            await self._do(rules)
+        except Stalled as error:
+            self._publish_error = str(error)
+            raise
+
+    def _note_published(self, rules: Object, ruleset: Ruleset, base: Live) -> None:
+        self._publish_error = ""
+        annotations = rules["metadata"]["annotations"]
+        live = Live(int(annotations[REVISION_ANNOTATION]), annotations[DIGEST_ANNOTATION], ruleset)
+        self._publication = advance(self._publication if base.digest else None, live)
+        self._remember_parsed(rules, live)
+        self._tools.store.published(self._gateway.name, ruleset)
 
     def _read_live(self) -> Live:
         """Return what the live ConfigMap says; parsed once a version, since that takes longer than all the rest."""

@@ -212,6 +212,27 @@ async def test_a_refused_write_shows_in_the_status_of_what_it_would_have_brought
     assert world.conditions(name="other")["Ready"] == ("True", "Ready")
 
 
+async def test_a_refused_envoy_configuration_leaves_the_rules_published(world: Any) -> None:
+    apply = world.cluster.apply
+
+    async def refuse_envoy(manifest: Any) -> Any:
+        if manifest["metadata"]["name"] == "edge-envoy":
+            raise Stalled("cannot patch configmaps edge-envoy: quota")
+        return await apply(manifest)
+
+    world.cluster.apply = refuse_envoy
+    world.policy()
+    with pytest.raises(Stalled, match="quota"):
+        await world.settle()
+    revision = world.live().revision
+    assert world.conditions()["Ready"] == ("True", "Ready")
+    for _ in range(3):
+        world.clock.forward(30)
+        with pytest.raises(Stalled, match="quota"):
+            await world.settle()
+    assert world.live().revision == revision
+
+
 async def test_an_outage_is_passed_on_to_the_loop(world: Any) -> None:
     world.policy()
     world.cluster.refusal = Waiting("no answer", 1.0)
