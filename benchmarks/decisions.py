@@ -86,8 +86,8 @@ def subjects(folder: Path) -> Iterator[list[Subject]]:
             part.stop()
 
 
-def measure(folder: Path, *, rounds: int, seconds: float) -> list[Figure]:
-    """All figures of this module."""
+def measure(folder: Path, rounds: int, seconds: float) -> list[Figure]:
+    """All figures of this module, from so many windows of so many seconds per server and load."""
     with subjects(folder) as servers:
         idle_mb = _idle_mb(servers[1].part)
         windows: dict[tuple[str, str], list[Window]] = defaultdict(list)

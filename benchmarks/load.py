@@ -59,7 +59,7 @@ def drive(address: Address, target: dict[str, Any], pace: Pace, *, connections: 
         "address": address, "connections": connections, "pace": pace, "warmup_s": 0.0, "seconds": seconds,
         "target": target,
     }  # fmt: skip
-    return Report.parse(_run(["load", json.dumps(load)]))
+    return Report.parse(_run("load", json.dumps(load)))
 
 
 def open_loop(per_s: int) -> dict[str, Any]:
@@ -90,8 +90,11 @@ def _bytes(argument: str | bytes) -> bytes:
     return argument.encode() if isinstance(argument, str) else argument
 
 
-def _run(arguments: list[str]) -> str:
-    done = subprocess.run([str(PROGRAM), *arguments], capture_output=True, text=True, check=False)
+def _run(command: str, configuration: str) -> str:
+    # On standard input: a thousand requests are more than a command line may hold.
+    done = subprocess.run(
+        [str(PROGRAM), command, "-"], input=configuration, capture_output=True, text=True, check=False
+    )
     if done.returncode:
-        raise RuntimeError(f"{PROGRAM.name} {arguments[0]} ended with {done.returncode}: {done.stderr.strip()}")
+        raise RuntimeError(f"{PROGRAM.name} {command} ended with {done.returncode}: {done.stderr.strip()}")
     return done.stdout

@@ -23,7 +23,7 @@ import edits  # noqa: E402
 import load  # noqa: E402
 from figures import Figure, markdown, write  # noqa: E402
 
-from lab.progress import say, step  # noqa: E402
+from lab.progress import say  # noqa: E402
 
 _RESULTS = _HERE / "results" / "latest.json"
 
@@ -39,30 +39,26 @@ def main() -> int:
     parser.add_argument("--edits", type=int, default=50, help="edits of a policy (default: 50)")
     arguments = parser.parse_args()
     figures: list[Figure] = []
-    with tempfile.TemporaryDirectory(prefix="weir-bench-") as scratch:
+    if arguments.only in (None, "decisions"):
+        load.build()
+    with tempfile.TemporaryDirectory(prefix="weir-bench-") as folder:
+        scratch = Path(folder)
+        windows = (arguments.rounds, arguments.seconds)
         parts: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
             "operator": ("Compile and render", compiling.measure),
-            "script": ("The bare script", lambda: bare_script.measure(Path(scratch))),
-            "decisions": (
-                "Decisions beside the echo and the bare script",
-                lambda: _decisions(Path(scratch), arguments),
-            ),
+            "script": ("The bare script", lambda: bare_script.measure(scratch)),
+            "decisions": ("Decisions beside echo and script", lambda: decisions.measure(scratch / "d", *windows)),
             "edits": (f"{arguments.edits} edits in the lab", lambda: edits.measure(edits=arguments.edits)),
         }
         for name, (what, measure) in parts.items():
             if arguments.only in (None, name):
-                with step(what):
-                    figures += measure()
+                say(f"\n· {what}")
+                figures += measure()
     say(f"\n{markdown(figures)}\n")
     if arguments.only is None:
         write(figures, _RESULTS)
         say(f"Written to {_RESULTS.relative_to(_HERE.parent)}.")
     return 0
-
-
-def _decisions(scratch: Path, arguments: argparse.Namespace) -> list[Figure]:
-    load.build()
-    return decisions.measure(scratch / "decisions", rounds=arguments.rounds, seconds=arguments.seconds)
 
 
 if __name__ == "__main__":

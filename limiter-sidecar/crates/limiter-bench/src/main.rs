@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The programs behind `make bench`: `echo`, the canary; `load`, which measures; both on one thread each.
 //!
-//! Their whole configuration is one JSON argument, because a program calls them: see [`config`]. `load` prints one JSON
-//! object to standard output. Nothing here knows the limiter's own code, so that nothing here can flatter it.
+//! Their whole configuration is one JSON argument, or standard input for `-`, because a program calls them: see
+//! [`config`]. `load` prints one JSON object to standard output. Nothing here knows the limiter's own code, so that nothing here can flatter it.
 
 mod check;
 mod config;
@@ -22,7 +22,7 @@ use report::Report;
 /// Why a run ended early; printed, never handled.
 #[derive(Debug, thiserror::Error)]
 enum BenchError {
-    #[error("usage: limiter-bench echo|load JSON")]
+    #[error("usage: limiter-bench echo|load JSON|-")]
     Usage,
     #[error("the configuration: {0}")]
     Config(#[from] serde_json::Error),
@@ -53,12 +53,13 @@ fn main() -> ExitCode {
 
 fn run(arguments: &[String]) -> Result<(), BenchError> {
     let [command, json] = arguments else { return Err(BenchError::Usage) };
+    let json = if json == "-" { std::io::read_to_string(std::io::stdin())? } else { json.clone() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let tasks = tokio::task::LocalSet::new();
     match command.as_str() {
-        "echo" => tasks.block_on(&runtime, echo::serve(serde_json::from_str(json)?)),
+        "echo" => tasks.block_on(&runtime, echo::serve(serde_json::from_str(&json)?)),
         "load" => {
-            let report = tasks.block_on(&runtime, load(serde_json::from_str(json)?))?;
+            let report = tasks.block_on(&runtime, load(serde_json::from_str(&json)?))?;
             #[expect(clippy::print_stdout, reason = "this is the program's result")]
             {
                 println!("{}", serde_json::to_string(&report)?);
