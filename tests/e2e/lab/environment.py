@@ -33,6 +33,10 @@ _DISCOVERED_S = 30.0  # a new kind is in the discovery documents about a second 
 _RENDERED_S = 30.0  # from the operator's start to its first ConfigMaps; about 2 s on an idle machine
 
 
+class InUseError(RuntimeError):
+    """Two labs of one name would share a folder and logs."""
+
+
 class Environment:
     """One lab under a name (`up`, `demo`, `test`), with a folder and logs of its own."""
 
@@ -55,6 +59,8 @@ class Environment:
 
     def start(self) -> None:
         """Bring everything up. Whatever goes wrong, also Ctrl-C, what had started is ended before this raises."""
+        if self.state.in_use:
+            raise InUseError(f"another process runs the lab `{self.folder.name}` right now; wait for it to end")
         self.state.stop()  # what an earlier run of this name left when it was killed
         shutil.rmtree(self.logs, ignore_errors=True)
         self._manifests.mkdir(parents=True)

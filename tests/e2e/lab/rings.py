@@ -87,6 +87,7 @@ def _pytest(folder: str) -> Command:
 RINGS: dict[str, tuple[Command, ...]] = {
     "lint": (
         _check("ruff", "ruff", "check", "."),
+        _check("ruff's format", "ruff", "format", "--check", "."),
         _check("mypy", "mypy", "operator/src", "limiter-sidecar/python", "tests/e2e/lab"),
         _check("import-linter", "lint-imports"),
         _check("luacheck", "luacheck", "--config", "lua/.luacheckrc", "lua"),

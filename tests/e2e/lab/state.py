@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.cluster import Cluster, KubectlError
-from lab.processes import Part, load, save, stop_all
+from lab.processes import Part, load, save, start_time, stop_all
 from lab.progress import say
 
 
@@ -36,13 +37,28 @@ class State:
         save(cluster.parts if cluster else [], self._cluster_parts_file)
         described = cluster.describe() if cluster else None
         self._rest_file.write_text(
-            json.dumps({"cluster": described, "sockets": str(sockets), "manifests": str(manifests)})
+            json.dumps(
+                {
+                    "cluster": described,
+                    "sockets": str(sockets),
+                    "manifests": str(manifests),
+                    "starter": [os.getpid(), start_time(os.getpid())],
+                }
+            )
         )
 
     @property
     def running(self) -> bool:
         """Whether anything of it still runs."""
         return any(part.alive for part in [*load(self._parts_file), *load(self._cluster_parts_file)])
+
+    @property
+    def in_use(self) -> bool:
+        """Whether the process that started it is another one than this and still runs (`make up` does not stay)."""
+        if not self._rest_file.exists():
+            return False
+        pid, born = json.loads(self._rest_file.read_text())["starter"]
+        return bool(pid != os.getpid() and start_time(pid) == born)
 
     def stop(self) -> list[str]:
         """End everything that was remembered and forget it; return the names of what still ran."""
@@ -69,6 +85,6 @@ def _clean(cluster: Cluster, manifests: Path) -> None:
         return
     for manifest in sorted(manifests.glob("*.yaml"), reverse=True):
         try:
-            cluster.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", str(manifest))
+            cluster.kubectl("delete", "--ignore-not-found", "--timeout=50s", "-f", str(manifest))
         except KubectlError as refused:
             say(f"could not remove what {manifest} describes: {refused}")
