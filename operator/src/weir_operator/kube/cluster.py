@@ -8,8 +8,10 @@ server no longer accepts the credentials, with fresh ones.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -41,7 +43,7 @@ Query = Sequence[tuple[str, str]]
 
 
 class ApiCluster:
-    """One connection to one API server. Close it with `close()`."""
+    """One API server. Close it with `close()`."""
 
     def __init__(
         self,
@@ -51,7 +53,8 @@ class ApiCluster:
         """Take how to find credentials, and whom to tell of every answer: (verb, HTTP status; 0 = no answer)."""
         self._load_configuration = load_configuration
         self._on_answer = on_answer
-        self._client: ApiClient | None = None
+        self._connection: _Connection | None = None
+        self._connecting = asyncio.Lock()
 
     async def list(self, resource: Resource, *, namespace: str | None = None, label_selector: str = "") -> Listing:
         """Return all objects of a resource, page by page at one resource version."""
@@ -103,9 +106,9 @@ class ApiCluster:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            await self._client.close()  # type: ignore[no-untyped-call]
-            self._client = None
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
 
     async def _request(
         self,
@@ -115,10 +118,11 @@ class ApiCluster:
         body: Object | None = None,
         content_type: str = "",
     ) -> dict[str, Any]:
-        status, headers, data = await self._send(attempt, method, query, body, content_type)
+        connection = await self._connected(attempt)
+        status, headers, data = await self._send(connection, attempt, method, query, body, content_type)
         if status == HTTPStatus.UNAUTHORIZED:
-            await self.close()
-            status, headers, data = await self._send(attempt, method, query, body, content_type)
+            connection = await self._connected(attempt, refused=connection)
+            status, headers, data = await self._send(connection, attempt, method, query, body, content_type)
         if status >= HTTPStatus.BAD_REQUEST:
             raise error_of_answer(attempt, status, data, headers.get("Retry-After"))
         document = json.loads(data)
@@ -126,8 +130,24 @@ class ApiCluster:
             raise Waiting(f"cannot {attempt}: the answer is not an object", 1.0)
         return document
 
+    async def _connected(self, attempt: Attempt, *, refused: _Connection | None = None) -> _Connection:
+        """Return the connection; another one, with fresh credentials, if it is the one that was refused.
+
+        Many requests are refused at once when a token is rotated: the first of them replaces the connection.
+        """
+        async with self._connecting:
+            if self._connection is None or self._connection is refused:
+                try:
+                    self._connection = _Connection(await self._load_configuration())
+                except OSError as error:
+                    raise error_of_connection(attempt, error) from error
+                if refused is not None:
+                    await refused.retire()
+            return self._connection
+
     async def _send(
         self,
+        connection: _Connection,
         attempt: Attempt,
         method: str,
         query: Query,
@@ -136,24 +156,53 @@ class ApiCluster:
     ) -> tuple[int, Mapping[str, str], bytes]:
         headers = {"Accept": "application/json"} | ({"Content-Type": content_type} if content_type else {})
         try:
-            if self._client is None:
-                self._client = ApiClient(await self._load_configuration())
-                self._client.user_agent = FIELD_MANAGER
-            request = await self._client.param_serialize(
-                method,
-                _path(attempt),
-                query_params=list(query),
-                header_params=headers,
-                body=body,
-                auth_settings=["BearerToken"],
-            )
-            response = await self._client.call_api(*request, _request_timeout=TIMEOUT)
-            data: bytes = await response.read()  # type: ignore[no-untyped-call]
+            async with connection.in_use() as client:
+                request = await client.param_serialize(
+                    method,
+                    _path(attempt),
+                    query_params=list(query),
+                    header_params=headers,
+                    body=body,
+                    auth_settings=["BearerToken"],
+                )
+                response = await client.call_api(*request, _request_timeout=TIMEOUT)
+                data: bytes = await response.read()  # type: ignore[no-untyped-call]
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._on_answer(attempt.verb, 0)
             raise error_of_connection(attempt, error) from error
         self._on_answer(attempt.verb, response.status)
         return response.status, response.headers, data
+
+
+class _Connection:
+    """A client with one set of credentials, which outlives its replacement until its last request is answered."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._client = ApiClient(configuration)
+        self._client.user_agent = FIELD_MANAGER
+        self._requests = 0
+        self._retired = False
+
+    @contextlib.asynccontextmanager
+    async def in_use(self) -> AsyncIterator[ApiClient]:
+        """Lend the client for one request."""
+        self._requests += 1
+        try:
+            yield self._client
+        finally:
+            self._requests -= 1
+            if self._retired:
+                await self.retire()
+
+    async def retire(self) -> None:
+        """Close after the last request."""
+        self._retired = True
+        if not self._requests:
+            await self.close()
+
+    async def close(self) -> None:
+        """Close now."""
+        await self._client.close()  # type: ignore[no-untyped-call]
 
 
 def _ref(manifest: Object) -> Ref:
