@@ -15,7 +15,7 @@
   Returns    {allowed 0|1, then per rule: ok 0|1, remaining tokens, retry_after_us (0 = ok, -1 = can never pass),
              reset_us until full}: always 1 + 4 x rules integers
   Clock      TIME of the store, so that the sidecars' skew cannot matter; ARGV[1] is for tests.
-             An older clock than the stored one refills nothing and moves nothing back.
+             An older clock than the stored one refills nothing and moves nothing back; waits count from it.
   Atomicity  all enforcing rules pass and all are charged, or nothing is written; a shadow rule needs its own pass too
   Cost       O(records); one TIME, one GET per key, one SET per key that was charged
 
@@ -45,23 +45,41 @@ local function find(value, id)
   end
 end
 
--- What a record's subject owes now in units of p and l, and the time that this is the debt of: now, or the record's own
--- when the clock is behind it. After a change of the limit, the time since the last charge counts at the rate it was
--- charged under; whole tokens used stay used, and the started one is rounded against the client.
+-- The same tokens used, in other units: whole ones stay whole, the started one is rounded against the client.
+local function convert(debt, old_p, p)
+  local used = floor(debt / old_p)
+  return used * p + ceil((debt - used * old_p) * p / old_p)
+end
+
+-- What a record's subject owes now in units of p, perhaps more than the capacity; the time that this is the debt of:
+-- now, or the record's own when the clock is behind it; and the p and l of the rate at which the debt drains. After a
+-- change of the limit that is the faster of both rates, since the record stays as it is until its next charge.
 local function debt_now(value, from, p, l)
   local _, _, at, debt, old_p, old_l = struct.unpack(RECORD, value, from)
+  local elapsed = 0
   if now > at then
-    debt = debt - (now - at) * old_l
-    at = now
-    if debt <= 0 then
-      return 0, at
+    elapsed, at = now - at, now
+  end
+  if old_p == p and old_l == l then
+    debt = debt - elapsed * l
+  elseif l * old_p >= old_l * p then
+    debt = convert(debt, old_p, p) - elapsed * l
+  else
+    debt = debt - elapsed * old_l
+    if debt > 0 then
+      return convert(debt, old_p, p), at, old_p, old_l
     end
   end
-  if old_p ~= p or old_l ~= l then
-    local used = floor(debt / old_p)
-    debt = used * p + ceil((debt - used * old_p) * p / old_p)
+  return debt > 0 and debt or 0, at, p, l
+end
+
+-- How long so many units of p take to drain, in microseconds. At an old rate a microsecond more makes up for the
+-- rounding of the conversion, so that this wait is always enough.
+local function drain_us(units, p, l, drain_p, drain_l)
+  if drain_p == p and drain_l == l then
+    return ceil(units / l)
   end
-  return debt, at
+  return ceil(units * drain_p / (drain_l * p)) + 1
 end
 
 -- How long a record still owes something, in microseconds; 0 or less when it has drained.
@@ -106,29 +124,34 @@ for i = 1, ARGV[2] do
   local a = 3 + (i - 1) * ARGUMENTS_PER_RULE
   local key, id, p, l = ARGV[a] + 0, ARGV[a + 1], ARGV[a + 2] + 0, ARGV[a + 3] + 0
   local capacity, increment = ARGV[a + 4] + 0, ARGV[a + 5] + 0
-  local debt, at, from = 0, now, find(values[key], id)
+  local owed, at, drain_p, drain_l = 0, now, p, l
+  local from = find(values[key], id)
   if from then
-    debt, at = debt_now(values[key], from, p, l)
-    if debt > capacity then -- a lowered limit binds at once
-      debt = capacity
+    owed, at, drain_p, drain_l = debt_now(values[key], from, p, l)
+  end
+  local debt = owed > capacity and capacity or owed -- a lowered limit binds at once
+  local retry_after_us = 0
+  -- In this order every step stays below 2^53; debt + increment - capacity might not.
+  if increment - (capacity - debt) > 0 then
+    if ARGV[a + 6] == '1' then
+      allowed = false
+    end
+    retry_after_us = -1
+    if increment <= capacity then
+      retry_after_us = at - now + drain_us(increment - (capacity - owed), p, l, drain_p, drain_l)
     end
   end
-  -- In this order every step stays below 2^53; debt + increment - capacity might not.
-  local excess = increment - (capacity - debt)
-  if excess > 0 and ARGV[a + 6] == '1' then
-    allowed = false
-  end
-  rules[i] = { key, id, p, l, capacity, increment, debt, at, excess }
+  local reset_us = at - now + drain_us(owed, p, l, drain_p, drain_l)
+  rules[i] = { key, id, p, l, capacity, increment, debt, at, retry_after_us, reset_us }
 end
 
 local reply, charged = { allowed and 1 or 0 }, {}
 for i = 1, #rules do
-  local key, id, p, l, capacity, increment, debt, at, excess = unpack(rules[i])
-  local ok, retry_after_us = excess <= 0, 0
-  if not ok then
-    retry_after_us = increment > capacity and -1 or ceil(excess / l)
-  elseif allowed and increment > 0 then
+  local key, id, p, l, capacity, increment, debt, at, retry_after_us, reset_us = unpack(rules[i])
+  local ok = retry_after_us == 0
+  if ok and allowed and increment > 0 then
     debt = debt + increment
+    reset_us = at - now + ceil(debt / l)
     values[key] = put(values[key], id, struct.pack(RECORD, id, TOKEN_BUCKET, at, debt, p, l))
     charged[key] = true
   end
@@ -136,7 +159,7 @@ for i = 1, #rules do
   reply[n] = ok and 1 or 0
   reply[n + 1] = floor((capacity - debt) / p)
   reply[n + 2] = retry_after_us
-  reply[n + 3] = ceil(debt / l)
+  reply[n + 3] = reset_us
 end
 
 for i = 1, #KEYS do

@@ -55,6 +55,25 @@ class Record:
     l: int  # noqa: E741
 
 
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """What a subject owes now in units of a rule, perhaps more than its capacity, and how that drains."""
+
+    debt: int
+    behind_us: int = 0  # nothing drains until the clock has reached the record's time
+    faster: Record | None = None  # the record that it drains by, if it was written under a faster rate than the rule's
+
+    def drains_in_us(self, units: int, rule: Rule) -> int:
+        """How long `units` of it take to drain.
+
+        By an old rate: in doubles as in the script, and a microsecond more for the rounding of the conversion.
+        """
+        if self.faster is None:
+            return self.behind_us + ceil_div(units, rule.l)
+        old_p, old_l = float(self.faster.p), float(self.faster.l)
+        return self.behind_us + math.ceil(float(units) * old_p / (old_l * float(rule.p))) + 1
+
+
 @dataclass(slots=True)
 class Model:
     """A store with its buckets. `ttl_ms` is what the last write of each key asked for."""
@@ -64,18 +83,22 @@ class Model:
 
     def decide(self, now_us: int, rules: Sequence[Rule]) -> list[int]:
         """Charge all rules or none. Reply: allowed, then per rule ok, remaining, retry_after_us, reset_us."""
-        debts = [self._debt(rule, now_us) for rule in rules]
+        owed = [self._owed(rule, now_us) for rule in rules]
+        # A lowered limit binds at once, so what costs nothing always passes.
+        debts = [min(before.debt, rule.capacity) for rule, before in zip(rules, owed, strict=True)]
         passes = [debt + rule.increment <= rule.capacity for rule, debt in zip(rules, debts, strict=True)]
         allowed = all(ok for rule, ok in zip(rules, passes, strict=True) if rule.enforcing)
         reply = [int(allowed)]
         charged: set[str] = set()
-        for rule, ok, before in zip(rules, passes, debts, strict=True):
-            debt = before
+        for rule, ok, before, debt in zip(rules, passes, owed, debts, strict=True):
+            after = before
             if allowed and ok and rule.increment > 0:
-                debt = before + rule.increment
-                self._charge(rule, debt, now_us)
+                after = Owed(debt + rule.increment, before.behind_us)
+                self._charge(rule, after.debt, now_us)
                 charged.add(rule.key)
-            reply += [int(ok), (rule.capacity - debt) // rule.p, _wait_us(rule, before), ceil_div(debt, rule.l)]
+            remaining = max(0, rule.capacity - after.debt) // rule.p
+            wait_us = 0 if ok else _wait_us(rule, before)
+            reply += [int(ok), remaining, wait_us, after.drains_in_us(after.debt, rule)]
         for key in charged:
             self._write(key, now_us)
         return reply
@@ -88,15 +111,18 @@ class Model:
         """Raise AssertionError unless the last write to `key` asked for this TTL."""
         assert self.ttl_ms[key] == ttl_ms, f"key {key} is kept for {self.ttl_ms[key]} ms, not {ttl_ms}"
 
-    def _debt(self, rule: Rule, now_us: int) -> int:
+    def _owed(self, rule: Rule, now_us: int) -> Owed:
+        """The debt at the faster of the rates under which the record was charged and by which it is asked for now."""
         record = self.buckets.get(rule.key, {}).get(rule.id)
         if record is None:
-            return 0
-        elapsed_us = max(0, now_us - record.at_us)
-        debt = max(0, record.debt - elapsed_us * record.l)
-        if (record.p, record.l) != (rule.p, rule.l):
-            debt = convert(debt, record.p, rule.p)
-        return min(debt, rule.capacity)
+            return Owed(0)
+        elapsed_us, behind_us = max(0, now_us - record.at_us), max(0, record.at_us - now_us)
+        if is_faster(record, rule):
+            old_debt = max(0, record.debt - elapsed_us * record.l)
+            return Owed(convert(old_debt, record.p, rule.p), behind_us, record) if old_debt > 0 else Owed(0, behind_us)
+        same = (record.p, record.l) == (rule.p, rule.l)
+        debt = record.debt if same else convert(record.debt, record.p, rule.p)
+        return Owed(max(0, debt - elapsed_us * rule.l), behind_us)
 
     def _charge(self, rule: Rule, debt: int, now_us: int) -> None:
         bucket = self.buckets.setdefault(rule.key, {})
@@ -124,7 +150,12 @@ def convert(debt: int, old_p: int, new_p: int) -> int:
     return used * new_p + math.ceil(float(started) * float(new_p) / float(old_p))
 
 
-def _wait_us(rule: Rule, debt: int) -> int:
+def is_faster(record: Record, rule: Rule) -> bool:
+    """Whether tokens come back faster by the record than by the rule; compared in doubles, as in the script."""
+    return float(record.l) * float(rule.p) > float(rule.l) * float(record.p)
+
+
+def _wait_us(rule: Rule, owed: Owed) -> int:
     if rule.increment > rule.capacity:
         return NEVER
-    return max(0, ceil_div(debt + rule.increment - rule.capacity, rule.l))
+    return owed.drains_in_us(owed.debt + rule.increment - rule.capacity, rule)

@@ -122,14 +122,18 @@ def test_changing_limits_admit_no_more_than_the_largest_burst_and_the_fastest_ra
         assert tokens <= max(plan.burst for plan in plans) + fastest * (now_us - calls[0][0])
 
 
-@given(limit=limits, calls=traffic())
+@pytest.mark.requirement("R16")
+@given(before=limits, limit=limits, calls=traffic())
 @settings(max_examples=100)
 def test_client_that_was_away_for_the_time_to_full_has_its_whole_burst(
-    limit: Limit, calls: list[tuple[int, int]]
+    before: Limit, limit: Limit, calls: list[tuple[int, int]]
 ) -> None:
+    """D17: also when that time was told right after a change of the limit."""
     model = Model()
-    last = model.decide_all([(now_us, [rule(limit, cost)]) for now_us, cost in calls])[-1]
-    assert model.decide(calls[-1][0] + last[4], [rule(limit, limit.burst)])[0] == 1
+    model.decide_all([(now_us, [rule(before, cost)]) for now_us, cost in calls])
+    now_us, cost = calls[-1]
+    reset_us = model.decide(now_us, [rule(limit, cost)])[4]
+    assert model.decide(now_us + reset_us, [rule(limit, limit.burst)])[0] == 1
 
 
 @given(history=histories())
@@ -159,18 +163,42 @@ def test_wait_that_was_told_is_enough_and_a_microsecond_less_is_not(
         assert model.decide(now_us + wait_us, [rule(limit, cost)])[0] == 1
 
 
-@given(history=histories(clock_steps_back=False))
+@pytest.mark.requirement("R16")
+@given(before=limits, limit=limits, calls=traffic(), away_us=steps_us, cost=st.integers(1, 400))
+@settings(max_examples=200)
+def test_wait_that_was_told_right_after_a_change_of_the_limit_is_enough(
+    before: Limit, limit: Limit, calls: list[tuple[int, int]], away_us: int, cost: int
+) -> None:
+    """D17, D46: in both directions, however long after the last charge."""
+    model, now_us = Model(), calls[-1][0] + away_us
+    model.decide_all([(at_us, [rule(before, spent)]) for at_us, spent in calls])
+    allowed, _, _, wait_us, _ = model.decide(now_us, [rule(limit, cost)])
+    assert (wait_us == 0) == (allowed == 1)
+    if wait_us > 0:
+        assert model.decide(now_us + wait_us, [rule(limit, cost)])[0] == 1
+
+
+@pytest.mark.requirement("R16")
+@given(before=limits, limit=limits, used=st.integers(1, 333), away_us=steps_us)
+@settings(max_examples=100)
+def test_used_tokens_drain_at_the_new_rate_at_least(before: Limit, limit: Limit, used: int, away_us: int) -> None:
+    """D46: nobody is worse off than someone who has used as much under the new limit."""
+    changed, fresh = Model(), Model()
+    used = min(used, before.burst, limit.burst)
+    changed.decide(START_US, [rule(before, used)])
+    fresh.decide(START_US, [rule(limit, used)])
+    asked = (START_US + away_us, [rule(limit, 0)])
+    assert changed.decide(*asked)[2] >= fresh.decide(*asked)[2]
+
+
+@given(history=histories())
 @settings(max_examples=100)
 def test_longest_wait_of_the_refusing_rules_is_enough_for_all(history: list[Call]) -> None:
-    """D18: told on a refusal by several rules, as long as none of them has changed since it was charged."""
+    """D17, D18: also after changes of the limits, and while the clock is behind."""
     model = Model()
-    limits_seen: dict[str, tuple[int, int]] = {}
     for now_us, rules in history:
-        unchanged = all(limits_seen.setdefault(r.id, (r.p, r.l)) == (r.p, r.l) for r in rules)
         reply = model.decide(now_us, rules)
         waits = [wait for r, wait in zip(rules, reply[3::4], strict=True) if r.enforcing]
-        if not unchanged:
-            return
         if not reply[0] and -1 not in waits:
             later = Model({key: dict(bucket) for key, bucket in model.buckets.items()})
             assert later.decide(now_us + max(waits), rules)[0] == 1

@@ -4,6 +4,7 @@
 //! Owns the semantics of one call: all enforcing rules pass and all are charged, or nothing changes. Numbers are doubles
 //! as in Lua; every input is an integer below 2^53, and the steps are in an order that keeps it so.
 
+mod debt;
 mod record;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 use crate::reply::{CheckReply, Reply, Wait};
 use crate::subject::RuleId;
 
+use debt::{Debt, Rate};
 use record::{Record, Records};
 
 /// One rule of a call.
@@ -56,9 +58,9 @@ impl<K> Default for Buckets<K> {
 /// A rule's state during one call.
 struct Judged<'c, K> {
     charge: &'c Charge<K>,
-    debt: f64,
-    /// By how much the debt would exceed the capacity; passes when not above 0.
-    excess: f64,
+    /// What is owed, perhaps more than the capacity.
+    owed: Debt,
+    passes: bool,
 }
 
 impl<K: Ord + Clone> Buckets<K> {
@@ -78,10 +80,11 @@ impl<K: Ord + Clone> Buckets<K> {
             .iter()
             .map(|charge| judge(charge, read.get(&charge.key).and_then(|records| records.find(charge.id)), now))
             .collect();
-        let allowed = judged.iter().all(|rule| rule.passes() || !rule.charge.enforcing);
+        let allowed = judged.iter().all(|rule| rule.passes || !rule.charge.enforcing);
         if allowed {
-            for rule in judged.iter_mut().filter(|rule| rule.passes() && rule.charge.increment > 0) {
-                rule.debt += exact(rule.charge.increment);
+            for rule in judged.iter_mut().filter(|rule| rule.passes && rule.charge.increment > 0) {
+                // What passes owes no more than the capacity.
+                rule.owed = rule.owed.charged(rule.owed.units + exact(rule.charge.increment));
                 if let Some(records) = read.get_mut(&rule.charge.key) {
                     records.put(rule.record(now));
                 }
@@ -95,62 +98,43 @@ impl<K: Ord + Clone> Buckets<K> {
 }
 
 impl<K> Judged<'_, K> {
-    fn passes(&self) -> bool {
-        self.excess <= 0.0
-    }
-
     fn record(&self, now: f64) -> Record {
-        Record {
-            id: self.charge.id,
-            at: now,
-            debt: self.debt,
-            weight: exact(self.charge.weight),
-            drain_per_us: exact(self.charge.drain_per_us),
-        }
+        Record { id: self.charge.id, at: now, debt: self.owed.units, rate: self.charge.rate() }
     }
 
     fn reply(&self) -> CheckReply {
-        let (capacity, drain_per_us) = (exact(self.charge.capacity), exact(self.charge.drain_per_us));
-        let wait = if self.passes() {
+        let (capacity, increment) = (exact(self.charge.capacity), exact(self.charge.increment));
+        let wait = if self.passes {
             Wait::Us(0)
         } else if self.charge.increment > self.charge.capacity {
             Wait::Never
         } else {
-            Wait::Us(whole((self.excess / drain_per_us).ceil()))
+            Wait::Us(self.owed.drains_in_us(increment - (capacity - self.owed.units)))
         };
         CheckReply {
-            ok: self.passes(),
-            remaining: whole(((capacity - self.debt) / exact(self.charge.weight)).floor()),
+            ok: self.passes,
+            remaining: whole(((capacity - self.owed.units).max(0.0) / exact(self.charge.weight)).floor()),
             wait,
-            reset_us: whole((self.debt / drain_per_us).ceil()),
+            reset_us: self.owed.drains_in_us(self.owed.units),
         }
+    }
+}
+
+impl<K> Charge<K> {
+    fn rate(&self) -> Rate {
+        Rate { weight: exact(self.weight), drain_per_us: exact(self.drain_per_us) }
     }
 }
 
 /// What the rule's subject owes at `now`, and whether the increment fits on top.
 fn judge<'c, K>(charge: &'c Charge<K>, record: Option<&Record>, now: f64) -> Judged<'c, K> {
-    let (weight, capacity) = (exact(charge.weight), exact(charge.capacity));
-    let debt = record.map_or(0.0, |record| {
-        let drained = record.drained_at(now);
-        // Bit for bit: a limit that was written and not changed must not be converted.
-        if record.weight.to_bits() == weight.to_bits()
-            && record.drain_per_us.to_bits() == exact(charge.drain_per_us).to_bits()
-        {
-            drained
-        } else {
-            convert(drained, record.weight, weight)
-        }
-    });
-    // A lowered limit binds at once.
-    let debt = debt.min(capacity);
+    let rate = charge.rate();
+    let owed = record.map_or(Debt::none(rate), |record| Debt::of(record, rate, now));
+    let capacity = exact(charge.capacity);
+    // A lowered limit binds at once, and what costs nothing always passes.
+    let debt = owed.units.min(capacity);
     // In this order no step leaves the exact integers; debt + increment might.
-    Judged { charge, debt, excess: exact(charge.increment) - (capacity - debt) }
-}
-
-/// A debt in other units: whole tokens used stay used, a started one is rounded against the client.
-fn convert(debt: f64, old_weight: f64, new_weight: f64) -> f64 {
-    let used = (debt / old_weight).floor();
-    used * new_weight + ((debt - used * old_weight) * new_weight / old_weight).ceil()
+    Judged { charge, owed, passes: exact(charge.increment) <= capacity - debt }
 }
 
 /// Integers of this module are below 2^53, where doubles hold every one. What saturates above is above every capacity.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The bytes of a bucket string: 41 per rule, as the script's `struct.pack('>c8Bdddd', …)` writes them.
 
+use super::debt::Rate;
 use super::{Stored, whole};
 use crate::subject::RuleId;
 
@@ -16,8 +17,8 @@ pub(super) struct Record {
     pub(super) at: f64,
     /// Debt at that time, in 1/L µs.
     pub(super) debt: f64,
-    pub(super) weight: f64,
-    pub(super) drain_per_us: f64,
+    /// The rate it was charged under, whose units the debt is in.
+    pub(super) rate: Rate,
 }
 
 /// All records of one bucket string, in the order that they were found in.
@@ -28,23 +29,19 @@ pub(super) struct Records {
 }
 
 impl Record {
-    /// The debt that is left at `now`, in the record's own units. An older clock drains nothing.
-    pub(super) fn drained_at(&self, now: f64) -> f64 {
-        (self.debt - (now - self.at).max(0.0) * self.drain_per_us).max(0.0)
-    }
-
     fn unpack(bytes: &[u8]) -> Option<Self> {
         let (id, rest) = bytes.split_first_chunk::<8>()?;
         let (_kind, rest) = rest.split_first()?;
         let mut numbers = rest.chunks_exact(8).map(|bytes| bytes.try_into().map(f64::from_be_bytes));
         let mut next = || numbers.next()?.ok();
-        Some(Self { id: *id, at: next()?, debt: next()?, weight: next()?, drain_per_us: next()? })
+        let (at, debt) = (next()?, next()?);
+        Some(Self { id: *id, at, debt, rate: Rate { weight: next()?, drain_per_us: next()? } })
     }
 
     fn pack(&self, out: &mut Vec<u8>) {
         out.extend(self.id);
         out.push(TOKEN_BUCKET);
-        for number in [self.at, self.debt, self.weight, self.drain_per_us] {
+        for number in [self.at, self.debt, self.rate.weight, self.rate.drain_per_us] {
             out.extend(number.to_be_bytes());
         }
     }
@@ -83,10 +80,10 @@ impl Records {
         let mut longest_us = 0.0_f64;
         for record in &self.list {
             // A record from a later clock lives longer by the difference.
-            let owed = record.debt - (now - record.at) * record.drain_per_us;
+            let owed = record.debt - (now - record.at) * record.rate.drain_per_us;
             if owed > 0.0 {
                 record.pack(&mut value);
-                longest_us = longest_us.max((owed / record.drain_per_us).ceil());
+                longest_us = longest_us.max((owed / record.rate.drain_per_us).ceil());
             }
         }
         Stored { value, ttl_ms: whole((longest_us / US_PER_MS).ceil()) + 1 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+mod changed_limit;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -108,33 +110,6 @@ fn high_rates_are_limited_like_low_ones() {
             assert!(bucket.buckets.stored(&0).is_some());
         }
     }
-}
-
-/// D13.
-#[test]
-fn a_lowered_limit_binds_at_once() {
-    let mut bucket = Bucket::new(limit(1000, SECOND, 1000));
-    assert_eq!(999, bucket.take(0, 1).remaining);
-    bucket.limit = limit(10, SECOND, 10);
-    assert_eq!(9, bucket.admitted(0, 30));
-}
-
-#[test]
-fn a_raised_limit_keeps_the_tokens_used_and_helps_at_once() {
-    let mut bucket = Bucket::new(limit(5, SECOND, 5));
-    assert_eq!(5, bucket.admitted(0, 9));
-    bucket.limit = limit(100, SECOND, 100);
-    assert_eq!(95, bucket.admitted(0, 200));
-}
-
-#[test]
-fn a_started_token_is_rounded_against_the_client() {
-    let mut bucket = Bucket::new(limit(7, SECOND, 7));
-    assert_eq!(6, bucket.take(0, 1).remaining);
-    // 999,993 of 1,000,000 units of one token are owed; under the new limit that is 499,996.5 of 500,000.
-    bucket.limit = limit(2, SECOND, 2);
-    let asked = bucket.take(1, 0);
-    assert_eq!((1, 499_997), (asked.remaining, asked.reset_us));
 }
 
 /// D15.
@@ -314,15 +289,5 @@ proptest! {
                 CheckReply { wait: Wait::Never, .. } => prop_assert!(cost > limit.burst()),
             }
         }
-    }
-
-    #[test]
-    fn a_changed_limit_never_gives_tokens_away((before, after) in (any_limit(), any_limit()), used in 1_u64..2_000) {
-        let used = used.min(before.burst());
-        let mut bucket = Bucket::new(before);
-        bucket.take(0, used);
-        bucket.limit = after;
-        let left = bucket.limit.burst().saturating_sub(used);
-        prop_assert_eq!(left, bucket.take(0, 0).remaining);
     }
 }
