@@ -93,12 +93,13 @@ class GatewayTurn:
 
     async def take(self, *, news: bool) -> float:
         """Converge if there is news, then report; return in how many seconds to come again without news."""
-        wrote, refusal = False, None
+        wrote = False
+        refusal: Waiting | Stalled | None = None
         if news or self._compiled is None:
             self._reported = None
             try:
                 wrote = await self._converge()
-            except Stalled as error:
+            except (Waiting, Stalled) as error:
                 refusal = error
         next_in_s = await self._report()
         if refusal is not None:
@@ -187,7 +188,8 @@ class GatewayTurn:
         self._measure_limiters()
         publication = self._publication
         live = publication.live if publication is not None else Live()
-        if publication is not None and running_revision(self._reports, self._ruleset_name, live) > live.revision:
+        ahead = running_revision(self._reports, self._ruleset_name, live) > live.revision
+        if publication is not None and ahead and not self._publish_error:
             # Somebody made a limiter run what was not written here; the next document must come after that.
             self._compiled = None
         fleet = Fleet(self._gateway.name, self._ruleset_name, live, self._reports, self._publish_error)

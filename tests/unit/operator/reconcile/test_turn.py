@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from weir_operator.domain.ruleset import Ruleset, seal
+from weir_operator.reconcile import turn
 from weir_operator.reconcile.pacing import STALLED_S
 from weir_operator.reconcile.ports import CONFIG_MAPS, OVERRIDES, POLICIES, AppliedRuleset, Stalled, Waiting
-from weir_operator.reconcile.turn import POLL_SETTLED_S
+from weir_operator.reconcile.turn import POLL_SETTLED_S, POLL_UNSETTLED_S
 from weir_operator.reconcile.writer import CONCURRENT_WRITES
+from weir_operator.render.ruleset_config import RulesetTooLarge
 
 BAD_RULES = [{"name": "burst", "limit": {"requests": 0, "period": "1s"}}]
 KEYED = [{"name": "burst", "key": [{"header": "x-api-key"}], "limit": {"requests": 1, "period": "1s"}}]
@@ -241,6 +243,34 @@ async def test_an_outage_is_passed_on_to_the_loop(world: Any) -> None:
     world.cluster.refusal = None
     await world.settle()
     assert world.conditions()["Ready"] == ("True", "Ready")
+
+
+async def test_an_outage_of_writes_does_not_hide_a_dead_limiter(world: Any) -> None:
+    world.policy()
+    await world.settle()
+    world.limiters.error = "cannot connect"
+
+    async def fail(_: Any) -> Any:
+        raise Waiting("the API server failed with 500", 1.0)
+
+    world.cluster.apply = fail
+    world.policy("other")
+    with pytest.raises(Waiting):
+        await world.settle()
+    assert world.conditions()["Ready"] == ("False", "LimiterUnreachable")
+
+
+async def test_a_limiter_ahead_of_rules_that_are_too_large_is_no_reason_to_hurry(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.policy()
+    await world.settle()
+    monkeypatch.setattr(turn, "render_rules", lambda *_: RulesetTooLarge(2_000_000))
+    world.limiters.applied = AppliedRuleset(world.live().revision + 60_000, "sha256:other")
+    world.policy("other")
+    await world.settle()
+    assert await world.turn.take(news=False) >= POLL_UNSETTLED_S
+    assert world.conditions(name="other")["Ready"] == ("False", "RenderFailed")
 
 
 async def test_a_limiter_ahead_of_a_restored_backup_is_overtaken(world: Any) -> None:
