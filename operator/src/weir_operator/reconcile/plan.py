@@ -50,10 +50,10 @@ def plan(seen: Mapping[str, Object], wanted: Sequence[Object], ours: Mapping[str
     for manifest in wanted:
         live = seen.get(manifest["metadata"]["name"])
         foreign = _foreign_data(live, manifest) if live is not None else {}
-        if foreign:
-            actions.append(DropData(_ref(manifest), foreign))
         if live is None or not _says(live, manifest):
             actions.append(Apply(manifest))
+        if foreign:  # only now: content that moved to another key must not be missing in between
+            actions.append(DropData(_ref(manifest), foreign))
     for name in sorted(seen.keys() - names):
         labels = seen[name]["metadata"].get("labels") or {}
         if ours.items() <= labels.items():

@@ -77,7 +77,7 @@ class MemoryCluster:
         self._write()
         obj = self.objects[ref.resource, ref.namespace, ref.name]
         for member, names in keys.items():
-            obj[member] = {name: value for name, value in obj[member].items() if name not in names}
+            obj[member] = {name: value for name, value in obj.get(member, {}).items() if name not in names}
 
     async def delete(self, ref: Ref) -> None:
         self._write()

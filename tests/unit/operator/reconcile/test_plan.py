@@ -69,7 +69,7 @@ def test_entries_that_other_hands_added_are_dropped() -> None:
 def test_a_content_that_moved_to_another_member_leaves_the_old_one() -> None:
     packed = {**WANTED, "binaryData": {"ruleset.json.gz": "AA=="}}
     del packed["data"]
-    assert plan(live(), [packed], OURS) == (DropData(REF, {"data": ("ruleset.json",)}), Apply(packed))
+    assert plan(live(), [packed], OURS) == (Apply(packed), DropData(REF, {"data": ("ruleset.json",)}))
 
 
 def test_what_is_ours_and_no_longer_wanted_is_deleted() -> None:
