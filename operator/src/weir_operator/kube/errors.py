@@ -13,6 +13,7 @@ from http import HTTPStatus
 from weir_operator.reconcile.ports import Missing, Resource, Stalled, Waiting
 
 RETRY_CONNECTION_S = 1.0
+RETRY_CONFLICT_S = 1.0
 RETRY_CREDENTIALS_S = 5.0
 RETRY_MISSING_KIND_S = 5.0
 MESSAGE_MAX_CHARS = 500  # conditions and logs: enough for any one cause, too little to flood
@@ -62,8 +63,10 @@ def error_of_answer(  # noqa: PLR0911  a table of cases reads best as one
                 "are the CustomResourceDefinitions installed?",
                 RETRY_MISSING_KIND_S,
             )
+        case HTTPStatus.CONFLICT if attempt.subresource:
+            return Missing(f"cannot {attempt}: {said}")  # the uid is not its own any more
         case HTTPStatus.CONFLICT:
-            return Missing(f"cannot {attempt}: {said}")
+            return Waiting(f"cannot {attempt}: {said}", RETRY_CONFLICT_S)
         case HTTPStatus.TOO_MANY_REQUESTS:
             return Waiting(f"cannot {attempt}: the API server asks for patience: {said}", _seconds(retry_after))
         case _ if status >= HTTPStatus.INTERNAL_SERVER_ERROR:

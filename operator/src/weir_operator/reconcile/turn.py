@@ -175,7 +175,9 @@ class GatewayTurn:
                 case Delete(ref):
                     await cluster.delete(ref)
         except Missing as error:
-            raise Stalled(f"{error}; does the gateway's namespace exist?") from error
+            if isinstance(action, Apply):
+                raise Stalled(f"{error}; does the gateway's namespace exist?") from error
+            raise Waiting(f"{error}; it was deleted meanwhile", POLL_UNSETTLED_S) from error
         except Stalled as error:
             if not isinstance(action, Delete):
                 raise

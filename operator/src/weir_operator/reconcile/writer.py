@@ -20,6 +20,7 @@ from weir_operator.reconcile.status import differs, is_transition
 from weir_operator.reconcile.store import Store
 
 REWORD_EVERY_S = 10.0  # per object; transitions are written at once
+MISSING_S = 1.0  # arbitrary: the watch's news of a deletion takes some ms
 CONCURRENT_WRITES = 8  # arbitrary: 1,000 new objects in about a second, and no burden for the server
 
 logger = logging.getLogger(__name__)
@@ -73,8 +74,7 @@ class StatusWriter:
             else:
                 due.append(wanted)
         await self._write_all(due)
-        if any(_uid(wanted.obj) in self._refused for wanted in due):
-            waits.append(STALLED_S)
+        waits.extend(self._patience_s(wanted) for wanted in due if _uid(wanted.obj) in self._refused)
         return min(waits, default=None)
 
     async def _write_all(self, due: Iterable[Wanted]) -> None:
@@ -100,13 +100,17 @@ class StatusWriter:
         live = wanted.obj.get("status")
         if not differs(live, wanted.status):
             return None
-        patience_s = self._refused.get(_uid(wanted.obj), 0.0) - self._clock.monotonic()
+        patience_s = self._patience_s(wanted)
         if patience_s > 0:
             return patience_s
         written = self._written.get(_uid(wanted.obj))
         if written is None or is_transition(live, wanted.status):
             return None if self._is_futile(wanted, written) else 0
         return max(0.0, written.at_s + REWORD_EVERY_S - self._clock.monotonic())
+
+    def _patience_s(self, wanted: Wanted) -> float:
+        """Return how long an object is left alone after a refusal; not above 0 = no longer."""
+        return self._refused.get(_uid(wanted.obj), 0.0) - self._clock.monotonic()
 
     def _is_futile(self, wanted: Wanted, written: _Written | None) -> bool:
         """Whether the server has just shown what it makes of this very status, and nobody touched the object since."""
@@ -119,8 +123,9 @@ class StatusWriter:
         self._refused.pop(uid, None)
         try:
             stored = await self._cluster.apply_status(wanted.obj, wanted.status)
-        except Missing:
-            return  # deleted meanwhile; the watch says so too
+        except Missing:  # deleted meanwhile, which the watch says too; if it does not, the object is there after all
+            self._refused[uid] = self._clock.monotonic() + MISSING_S
+            return
         except Stalled as error:
             self._refused[uid] = self._clock.monotonic() + STALLED_S
             logger.warning("status not written: %s", error)

@@ -26,6 +26,7 @@ def body(message: str, cause: str = "") -> bytes:
         (LIST, 404, Waiting, "are the CustomResourceDefinitions installed"),
         (STATUS, 404, Missing, "said"),
         (STATUS, 409, Missing, "said"),
+        (PATCH, 409, Waiting, "said"),
         (PATCH, 413, Stalled, "refuses it with 413"),
         (PATCH, 422, Stalled, "refuses it with 422: said"),
         (PATCH, 429, Waiting, "asks for patience"),

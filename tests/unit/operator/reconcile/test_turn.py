@@ -8,9 +8,9 @@ import pytest
 from weir_operator.domain.ruleset import Ruleset, seal
 from weir_operator.reconcile import turn
 from weir_operator.reconcile.pacing import STALLED_S
-from weir_operator.reconcile.ports import CONFIG_MAPS, OVERRIDES, POLICIES, AppliedRuleset, Stalled, Waiting
+from weir_operator.reconcile.ports import CONFIG_MAPS, OVERRIDES, POLICIES, AppliedRuleset, Missing, Stalled, Waiting
 from weir_operator.reconcile.turn import POLL_SETTLED_S, POLL_UNSETTLED_S
-from weir_operator.reconcile.writer import CONCURRENT_WRITES
+from weir_operator.reconcile.writer import CONCURRENT_WRITES, MISSING_S
 from weir_operator.render.ruleset_config import RulesetTooLarge
 
 BAD_RULES = [{"name": "burst", "limit": {"requests": 0, "period": "1s"}}]
@@ -336,6 +336,36 @@ async def test_a_refused_status_delays_nothing_but_itself(world: Any) -> None:
     world.clock.forward(STALLED_S)
     await world.turn.take(news=False)
     assert len(tried) == 2
+
+
+async def test_a_status_that_found_no_object_is_tried_again_soon(world: Any) -> None:
+    """A conflict looks the same as a deletion that the watch has not told yet."""
+    apply_status = world.cluster.apply_status
+
+    async def conflict(target: Any, status: Any) -> Any:
+        raise Missing("cannot patch ratelimitpolicies/status api: conflict")
+
+    world.cluster.apply_status = conflict
+    world.policy()
+    assert await world.settle() <= MISSING_S
+    world.cluster.apply_status = apply_status
+    world.clock.forward(MISSING_S)
+    await world.turn.take(news=False)
+    assert world.conditions()["Ready"] == ("True", "Ready")
+
+
+async def test_a_config_map_that_vanishes_under_a_write_is_no_matter_for_a_person(world: Any) -> None:
+    await world.settle()
+    world.cluster.put(
+        CONFIG_MAPS, {**(damaged := world.cluster.objects[RULES_MAP]), "data": damaged["data"] | {"x": ""}}
+    )
+
+    async def vanish(*_: Any) -> None:
+        raise Missing("cannot patch configmaps edge-rules-0: not found")
+
+    world.cluster.drop_data = vanish
+    with pytest.raises(Waiting, match="deleted meanwhile"):
+        await world.settle()
 
 
 async def test_statuses_that_must_wait_hold_up_no_rules(world: Any) -> None:
