@@ -79,7 +79,8 @@ def main() -> int:
         if name == "down":
             sub.add_argument("lab", nargs="?", default="up", choices=["up", "demo", "test"])
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that `kill` tears down as Ctrl-C does
+    for ending in (signal.SIGINT, signal.SIGTERM):  # `kill` tears down as Ctrl-C does, also for a job in the background
+        signal.signal(ending, signal.default_int_handler)
     try:
         return int(arguments.command(arguments))
     except KeyboardInterrupt:
