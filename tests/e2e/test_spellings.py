@@ -33,13 +33,24 @@ SPELLINGS = [
 ]
 
 
+# What Envoy leaves as it is and some upstream serves below the rule's own path.
+SEMICOLONS = {
+    "/prefix/a": ["/prefix/..;/a", "/prefix/%2e%2e%3b/a", "/prefix/;/a", "/prefix;x=1/..%3b/a"],
+    "/users/ann": ["/users/;ann", "/users/%3Bann", "/users/ann;x=1"],
+}
+
+
 @pytest.fixture(scope="module")
 def team(standing_team: Team) -> Team:
-    """One policy for one route, and one for a whole host."""
+    """One policy for one route, one for a prefix, one for a template, and one for a whole host."""
     route = {"hosts": [standing_team.host], "routes": [{"path": "/login", "methods": ["POST"]}]}
+    prefix = {"hosts": [standing_team.host], "routes": [{"path": "/prefix/*"}]}
+    template = {"hosts": [standing_team.host], "routes": [{"path": "/users/{name}"}]}
     whole = {"hosts": [f"whole.{standing_team.host}"]}
     standing_team.apply_ready(
         standing_team.policy("route", match=route, rules=[LIMITED]),
+        standing_team.policy("prefix", match=prefix, rules=[LIMITED]),
+        standing_team.policy("template", match=template, rules=[LIMITED]),
         standing_team.policy("whole-host", match=whole, rules=[LIMITED]),
     )
     return standing_team
@@ -54,6 +65,20 @@ def test_a_respelled_path_shares_the_count_or_does_not_reach_the_upstream(
     spend = [team.send("/login", method="POST", headers=api_key).status for _ in range(4)]
     assert spend == [200] * 3 + [429]
     answer = team.send(spelling, method="POST", headers=api_key)
+    assert answer.header("x-upstream") is None, f"{spelling} reached the upstream as {answer.json()['path']}"
+    assert answer.status == 429 or 300 <= answer.status < 400 or answer.status == 400, answer
+
+
+@pytest.mark.requirement("R37")
+@pytest.mark.parametrize(
+    ("path", "spelling"), [(path, spelling) for path, spellings in SEMICOLONS.items() for spelling in spellings]
+)
+def test_a_semicolon_takes_no_path_out_of_a_prefix_or_a_template(
+    team: Team, api_key: dict[str, str], path: str, spelling: str
+) -> None:
+    """D60."""
+    assert [team.send(path, headers=api_key).status for _ in range(4)] == [200] * 3 + [429]
+    answer = team.send(spelling, headers=api_key)
     assert answer.header("x-upstream") is None, f"{spelling} reached the upstream as {answer.json()['path']}"
     assert answer.status == 429 or 300 <= answer.status < 400 or answer.status == 400, answer
 

@@ -252,9 +252,12 @@ impl Rule {
         &self.code
     }
 
-    /// What a request costs: the first entry of the cost table that covers it, else 1.
+    /// What a request costs: the first entry of the cost table that covers it, else 1. Of several readings of its path
+    /// the dearest counts.
     pub fn cost(&self, method: &str, path: &NormalPath) -> u64 {
-        self.costs.iter().find(|(route, _)| route.covers(method, path)).map_or(1, |(_, cost)| *cost)
+        let cost_of =
+            |reading| self.costs.iter().find(|(route, _)| route.covers(method, reading)).map_or(1, |(_, cost)| *cost);
+        path.readings().map(cost_of).max().unwrap_or(1)
     }
 
     pub(crate) fn plan(&self, identity: &Identity<'_>) -> PlanChoice {

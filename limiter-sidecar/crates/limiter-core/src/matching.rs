@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 pub use host::{HostPattern, NormalHost};
 pub use method::MethodSet;
-pub use path::{NormalPath, PathPattern};
+pub use path::{NormalPath, PathPattern, Reading};
 
 use trie::Trie;
 
@@ -27,8 +27,8 @@ pub struct Route {
 }
 
 impl Route {
-    /// Whether it covers a request.
-    pub fn covers(&self, method: &str, path: &NormalPath) -> bool {
+    /// Whether it covers a request whose path is read in this way.
+    pub fn covers(&self, method: &str, path: &Reading) -> bool {
         self.methods.contains(method) && self.path.matches(path)
     }
 }

@@ -3,43 +3,95 @@
 //!
 //! Routers differ in what they take for the same path, so everything that some router folds is folded here.
 
-/// A path in the form that is compared: decoded, without parameters, empty and dot segments, in lower case.
+/// A path in every form that some router may take it for.
+///
+/// Whether `;` begins parameters or is a character like any other depends on the server behind: for one `/a/..;/b` is
+/// `/b`, for another it lies below `/a`. So a path with a `;` is read in each way, and a rule that covers one of them
+/// covers the request. All other paths have one reading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NormalPath {
+    without_parameters: Reading,
+    /// The other readings of a path that holds a `;`.
+    others: Vec<Reading>,
+}
+
+/// A path in one form that is compared: decoded, without empty and dot segments, in lower case.
 ///
 /// Each segment is preceded by `/` and holds none itself; the root is the empty string.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NormalPath(Vec<u8>);
+pub struct Reading(Vec<u8>);
+
+/// Which semicolons begin parameters, up to the end of the segment.
+#[derive(Clone, Copy)]
+enum Parameters {
+    All,
+    /// For servers that cut parameters before they decode.
+    Unescaped,
+    None,
+}
+
+/// The semicolons of a path.
+#[derive(Default)]
+struct Semicolons {
+    unescaped: bool,
+    escaped: bool,
+}
 
 impl NormalPath {
-    /// Normalises a request target: cuts query and fragment, decodes each escape once, cuts matrix parameters, drops
-    /// empty and `.` segments, lets `..` take back a segment. Escaped and backward slashes separate as well.
+    /// Normalises a request target: cuts query and fragment, decodes each escape once, drops empty and `.` segments,
+    /// lets `..` take back a segment. Escaped and backward slashes separate as well.
     pub fn new(target: &str) -> Self {
         let end = target.bytes().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(target.len());
-        let bytes = target.as_bytes().get(..end).unwrap_or_default();
-        let mut path = Self(Vec::with_capacity(bytes.len() + 1));
-        let mut start = path.open();
-        let mut in_parameters = false;
-        let mut rest = bytes;
-        while let Some((byte, after)) = decode(rest) {
-            rest = after;
-            match byte {
-                b'/' | b'\\' => {
-                    path.close(start);
-                    start = path.open();
-                    in_parameters = false;
-                }
-                b';' => in_parameters = true,
-                _ if in_parameters => {}
-                byte => path.0.push(byte.to_ascii_lowercase()),
-            }
+        let path = target.as_bytes().get(..end).unwrap_or_default();
+        let mut met = Semicolons::default();
+        let without_parameters = Reading::new(path, Parameters::All, &mut met);
+        let mut others = Vec::new();
+        if met.unescaped || met.escaped {
+            others.push(Reading::new(path, Parameters::None, &mut Semicolons::default()));
         }
-        path.close(start);
-        path
+        if met.unescaped && met.escaped {
+            others.push(Reading::new(path, Parameters::Unescaped, &mut Semicolons::default()));
+        }
+        Self { without_parameters, others }
     }
 
+    /// Every form, at least one.
+    pub fn readings(&self) -> impl Iterator<Item = &Reading> {
+        std::iter::once(&self.without_parameters).chain(&self.others)
+    }
+}
+
+impl Reading {
     /// The segments, none of them empty.
     pub fn segments(&self) -> impl Iterator<Item = &[u8]> + Clone {
         // What stands before the first slash is not a segment.
         self.0.split(|byte| *byte == b'/').skip(1)
+    }
+
+    fn new(path: &[u8], parameters: Parameters, met: &mut Semicolons) -> Self {
+        let mut reading = Self(Vec::with_capacity(path.len() + 1));
+        let mut start = reading.open();
+        let mut in_parameters = false;
+        let mut rest = path;
+        while let Some((byte, escaped, after)) = decode(rest) {
+            rest = after;
+            if byte == b';' {
+                met.escaped |= escaped;
+                met.unescaped |= !escaped;
+                in_parameters |= parameters.begin_at(escaped);
+            }
+            match byte {
+                b'/' | b'\\' => {
+                    reading.close(start);
+                    start = reading.open();
+                    in_parameters = false;
+                }
+                _ if in_parameters => {}
+                byte => reading.0.push(byte.to_ascii_lowercase()),
+            }
+        }
+        reading.close(start);
+        reading
     }
 
     fn open(&mut self) -> usize {
@@ -62,15 +114,25 @@ impl NormalPath {
     }
 }
 
-/// The next byte, decoded if an escape stands there, and what follows. An invalid escape is kept as it is.
-fn decode(bytes: &[u8]) -> Option<(u8, &[u8])> {
+impl Parameters {
+    fn begin_at(self, escaped: bool) -> bool {
+        match self {
+            Self::All => true,
+            Self::Unescaped => !escaped,
+            Self::None => false,
+        }
+    }
+}
+
+/// The next byte, decoded if an escape stands there, whether one did, and what follows. An invalid escape stays as it is.
+fn decode(bytes: &[u8]) -> Option<(u8, bool, &[u8])> {
     let hex = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
     if let [b'%', high, low, rest @ ..] = bytes
         && let (Some(high), Some(low)) = (hex(*high), hex(*low))
     {
-        return Some((high << 4 | low, rest));
+        return Some((high << 4 | low, true, rest));
     }
-    bytes.split_first().map(|(byte, rest)| (*byte, rest))
+    bytes.split_first().map(|(byte, rest)| (*byte, false, rest))
 }
 
 /// One segment of a pattern.
@@ -118,7 +180,9 @@ impl PathPattern {
             if is_template {
                 segments.push(Segment::Any);
             } else {
-                segments.extend(NormalPath::new(text).segments().map(|segment| Segment::Literal(segment.into())));
+                // A pattern holds no unescaped semicolon, and an escaped one is meant as a character.
+                let literal = Reading::new(text.as_bytes(), Parameters::None, &mut Semicolons::default());
+                segments.extend(literal.segments().map(|segment| Segment::Literal(segment.into())));
             }
         }
         if relative.split('/').any(|text| matches!(text, "." | "..")) {
@@ -127,8 +191,8 @@ impl PathPattern {
         Ok(Self { segments: segments.into(), prefix })
     }
 
-    /// Whether it covers a path.
-    pub fn matches(&self, path: &NormalPath) -> bool {
+    /// Whether it covers one reading of a path.
+    pub fn matches(&self, path: &Reading) -> bool {
         let mut path = path.segments();
         let front = self.segments.iter().all(|segment| match (segment, path.next()) {
             (_, None) => false,

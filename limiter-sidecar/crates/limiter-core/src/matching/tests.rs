@@ -2,7 +2,8 @@
 use super::*;
 
 fn pattern_covers(pattern: &str, path: &str) -> bool {
-    PathPattern::parse(pattern).unwrap().matches(&NormalPath::new(path))
+    let pattern = PathPattern::parse(pattern).unwrap();
+    NormalPath::new(path).readings().any(|reading| pattern.matches(reading))
 }
 
 /// Hosts, and routes as (path, methods).
@@ -81,6 +82,39 @@ fn a_respelled_path_does_not_escape_its_rule() {
     ];
     for path in spellings {
         assert!(pattern_covers("/login", path), "{path:?} escapes");
+    }
+}
+
+/// D60: whether `;` begins parameters is the upstream's choice, so a rule covers both.
+#[test]
+fn a_semicolon_takes_no_path_out_of_its_rule() {
+    let cases = [
+        ("/api/*", "/api/..;/search"),
+        ("/api/*", "/api/%2e%2e%3b/search"),
+        ("/api/*", "/api/.;/../search;x"),
+        ("/search", "/api/..;/search"),
+        ("/search", "/api/%2e%2e%3b/search"),
+        ("/v1/users/{name}", "/v1/users/;bob"),
+        ("/v1/users/{name}", "/v1/users/%3Bbob"),
+        ("/v1/users/{name}", "/v1/users/bob;x=1"),
+        ("/v1/users", "/v1/users/;bob"),
+        ("/v1/{kind}/{id}/items", "/v1/users/;/items"),
+        ("/a%3bb", "/a;b"),
+        // A server that cuts parameters before it decodes.
+        ("/api/*", "/api;x/..%3b/search"),
+        ("/v1/users/{name}", "/v1;x/users/%3bbob"),
+    ];
+    for (pattern, path) in cases {
+        assert!(pattern_covers(pattern, path), "{path:?} escapes {pattern}");
+        let index = index(&[(&[], &[(pattern, &[])])]);
+        assert_eq!(vec![0], found(&index, "GET", "api.example.com", path), "{path:?} escapes {pattern}");
+    }
+}
+
+#[test]
+fn a_path_without_a_semicolon_is_read_once() {
+    for (path, readings) in [("/a/../b%2fc?x;y", 1), ("/a;b", 2), ("/a%3bb", 2), ("/a;b/c%3Bd;e", 3)] {
+        assert_eq!(readings, NormalPath::new(path).readings().count(), "{path}");
     }
 }
 

@@ -49,7 +49,9 @@ impl Trie {
 
     /// Appends the policies that cover the request; one may come several times.
     pub(super) fn collect(&self, method: &str, path: &NormalPath, found: &mut Vec<usize>) {
-        self.root.collect(method, path.segments(), found);
+        for reading in path.readings() {
+            self.root.collect(method, reading.segments(), found);
+        }
     }
 }
 

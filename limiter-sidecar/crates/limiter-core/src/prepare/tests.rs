@@ -162,6 +162,10 @@ fn the_first_cost_that_covers_a_request_counts() {
         ("POST", "//V1/x/../exports/", 5),
         ("GET", "/health", 0),
         ("GET", "/", 1),
+        ("POST", "/v1/exports;a=b", 5),
+        ("GET", "/v1/..;/search", 2),
+        ("GET", "/health;a=b", 1),
+        ("POST", "/health/..;/v1/exports", 5),
     ] {
         let call = Call { method, path, ..get("/", &[("x-api-key", "k1")]) };
         assert_eq!(expected, call.prepare(&ruleset).checks().next().unwrap().1.cost, "{method} {path}");
