@@ -10,7 +10,7 @@ STORE ?= single
 GENERATED := crds charts/weir/files/crds limiter-sidecar/schema \
   docs/reference/ratelimitpolicy.md docs/reference/ratelimitoverride.md docs/reference/conditions.md
 
-.PHONY: help setup doctor fmt lint demo up down test test-unit test-conformance test-integration test-e2e \
+.PHONY: help setup doctor fmt lint demo up revive down test test-unit test-conformance test-integration test-e2e \
   generate verify golden bench requirements clean
 
 help: ## Print this list
@@ -34,6 +34,9 @@ demo: setup ## Show the main job on real parts, judge it by its figures, take ev
 
 up: setup ## Start the demo's environment and leave it running: GATEWAYS=2; writes .weir/env
 	@$(PY) -m lab up --gateways $(GATEWAYS) --store $(STORE)
+
+revive: ## Start again what of `make up` has been killed
+	@python3 -m lab revive
 
 down: ## End exactly what `make up` started
 	@python3 -m lab down

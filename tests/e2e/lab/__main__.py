@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m lab demo|up|down|doctor`: what `make` calls. It reads arguments and turns failures into messages."""
+"""`python -m lab demo|up|revive|down|doctor`: what `make` calls. Reads arguments, turns failures into messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable
 
 from lab import toolbox
 from lab.progress import CommandFailedError, say
@@ -42,7 +41,9 @@ def up(arguments: argparse.Namespace) -> int:
     say("\nReady. In a shell: . .weir/env")
     for name, value in environment.variables().items():
         say(f"  {name}={value}")
-    say("Try: kubectl apply -f examples/ ; kubectl get rlpol -A. Logs: .weir/logs/up. End it with `make down`.")
+    say("Try: kubectl apply -f examples/02-orders-enforce.yaml, then kubectl get rlpol -A, then")
+    say("  curl -i -H 'Host: api.example.com' -H 'x-api-key: me' ${WEIR_GATEWAY_URLS%% *}/v1/orders")
+    say("Logs: .weir/logs/up. `make revive` starts again what you kill; `make down` ends everything.")
     return 0
 
 
@@ -54,6 +55,15 @@ def down(arguments: argparse.Namespace) -> int:
     if arguments.lab == "up":
         (RUN / "env").unlink(missing_ok=True)
     say(f"Ended: {', '.join(ended)}." if ended else "Nothing was up.")
+    return 0
+
+
+def revive(_arguments: argparse.Namespace) -> int:
+    """Start again, as it was, what of `up` has been killed."""
+    from lab.state import State  # noqa: PLC0415
+
+    revived = State(RUN / "up").revive()
+    say(f"Started again: {', '.join(revived)}." if revived else "Nothing of it has ended.")
     return 0
 
 
@@ -69,8 +79,8 @@ def main() -> int:
     """Parse the command line and run one command."""
     parser = argparse.ArgumentParser(prog="python -m lab", description=__doc__)
     commands = parser.add_subparsers(required=True)
-    table: dict[str, Callable[[argparse.Namespace], int]] = {"demo": demo, "up": up, "down": down, "doctor": doctor}
-    for name, command in table.items():
+    for command in (demo, up, revive, down, doctor):
+        name = command.__name__
         sub = commands.add_parser(name, help=command.__doc__)
         sub.set_defaults(command=command)
         if name == "up":

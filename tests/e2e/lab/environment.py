@@ -22,7 +22,7 @@ from lab import store as stores
 from lab.cluster import Cluster, KubectlError, bring_up
 from lab.layout import ENVOY_CONFIGMAP, GATEWAY, RULES_CONFIGMAP, SYSTEM_NAMESPACE, Layout, chart_values
 from lab.processes import Part, free_port
-from lab.programs import Limiter, LimiterOptions, Program
+from lab.programs import Command, Limiter, LimiterOptions, Program
 from lab.progress import step
 from lab.state import State
 from lab.waiting import eventually
@@ -90,7 +90,7 @@ class Environment:
 
     def save(self) -> None:
         """Write down what runs now; after a restart of a part, this makes `make down` find the new process."""
-        self.state.remember(self.parts, getattr(self, "cluster", None), self.sockets, self._manifests)
+        self.state.remember(self._commands, getattr(self, "cluster", None), self.sockets, self._manifests)
 
     def revive(self) -> None:
         """Start what a test has killed, wait until it is ready, and remember the new processes."""
@@ -106,8 +106,14 @@ class Environment:
     @property
     def parts(self) -> list[Part]:
         """The processes in start order, without the cluster's own."""
-        started = [self.store.part] if hasattr(self, "store") else []
-        return started + [program.part for program in self._programs]
+        return list(self._commands)
+
+    @property
+    def _commands(self) -> dict[Part, Command]:
+        commands = {program.part: program.command for program in self._programs}
+        if "store" not in self.__dict__:
+            return commands
+        return {self.store.part: Command((str(self.store.server), str(self.store.config))), **commands}
 
     @property
     def _programs(self) -> list[Program]:

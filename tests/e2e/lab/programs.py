@@ -18,6 +18,14 @@ _HOST = "127.0.0.1"
 _READY_S = 30.0  # all of them are ready within 3 s on an idle machine
 
 
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line, and what it adds to the environment."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class Program:
     """A part that can be started again exactly as before. `url` is its own HTTP endpoint, `ready` the path to ask."""
@@ -27,6 +35,11 @@ class Program:
     env: Mapping[str, str]
     url: str
     ready: str
+
+    @property
+    def command(self) -> Command:
+        """How to start it again from another process."""
+        return Command(self.argv, self.env)
 
     def restart(self) -> None:
         """Start it again with the same command line, after ending it if it still runs. Does not wait."""

@@ -6,13 +6,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lab.cluster import Cluster, KubectlError
-from lab.processes import Part, load, save, start_time, stop_all
+from lab.processes import Part, load, save, spawn, start_time, stop_all
+from lab.programs import Command
 from lab.progress import say
 
 
@@ -27,13 +28,19 @@ class State:
         return self.folder / "parts.json"
 
     @property
+    def _commands_file(self) -> Path:
+        return self.folder / "commands.json"
+
+    @property
     def _rest_file(self) -> Path:
         return self.folder / "rest.json"
 
-    def remember(self, parts: Sequence[Part], cluster: Cluster | None, sockets: Path, manifests: Path) -> None:
-        """Write down what runs: `parts` in start order without the cluster's own."""
+    def remember(self, parts: Mapping[Part, Command], cluster: Cluster | None, sockets: Path, manifests: Path) -> None:
+        """Write down what runs: `parts` in start order without the cluster's own, each with its command."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        save(parts, self._parts_file)
+        save(list(parts), self._parts_file)
+        commands = {part.name: {"argv": command.argv, "env": dict(command.env)} for part, command in parts.items()}
+        self._commands_file.write_text(json.dumps(commands, indent=1))
         save(cluster.parts if cluster else [], self._cluster_parts_file)
         described = cluster.describe() if cluster else None
         self._rest_file.write_text(
@@ -59,6 +66,17 @@ class State:
             return False
         pid, born = json.loads(self._rest_file.read_text())["starter"]
         return bool(pid != os.getpid() and start_time(pid) == born)
+
+    def revive(self) -> list[str]:
+        """Start again, with the same command, what has ended of the remembered parts; return their names."""
+        parts = load(self._parts_file)
+        commands = json.loads(self._commands_file.read_text()) if parts else {}
+        dead = [part for part in parts if not part.alive]
+        for part in dead:
+            command = commands[part.name]
+            parts[parts.index(part)] = spawn(part.name, command["argv"], log=part.log, env=command["env"])
+            save(parts, self._parts_file)
+        return [part.name for part in dead]
 
     def stop(self) -> list[str]:
         """End everything that was remembered and forget it; return the names of what still ran."""
