@@ -9,8 +9,9 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from weir_operator.domain.attachment import Group
 from weir_operator.domain.limits import MAX_EXACT
 from weir_operator.domain.ruleset import Override, Policy, Ruleset
 from weir_operator.reconcile.ports import AppliedRuleset, LimiterReport
@@ -41,6 +42,26 @@ class Publication:
 def pieces_of(ruleset: Ruleset) -> dict[PieceKey, Piece]:
     """Return a ruleset's parts by the object that each was compiled from."""
     return dict(_pieces(ruleset))
+
+
+def owners_of(group: Group) -> dict[PieceKey, str]:
+    """Return the uid of the object behind each possible piece."""
+    owners: dict[PieceKey, str] = {(Policy, policy.meta.id): policy.meta.uid for policy in group.policies}
+    return owners | {(Override, override.meta.id): override.meta.uid for override in group.overrides}
+
+
+def without_replaced(ruleset: Ruleset, before: Mapping[PieceKey, str], now: Mapping[PieceKey, str]) -> Ruleset:
+    """Return a ruleset without the pieces whose object was deleted and gave its name to another one."""
+
+    def stays(piece: Piece) -> bool:
+        key = type(piece), piece.id
+        return key not in before or key not in now or before[key] == now[key]
+
+    return replace(
+        ruleset,
+        policies=tuple(policy for policy in ruleset.policies if stays(policy)),
+        overrides=tuple(override for override in ruleset.overrides if stays(override)),
+    )
 
 
 def advance(previous: Publication | None, live: Live) -> Publication:

@@ -32,7 +32,16 @@ from weir_operator.reconcile.ports import (
     Stalled,
     Waiting,
 )
-from weir_operator.reconcile.publication import Publication, advance, base_of, pieces_of, running_revision
+from weir_operator.reconcile.publication import (
+    PieceKey,
+    Publication,
+    advance,
+    base_of,
+    owners_of,
+    pieces_of,
+    running_revision,
+    without_replaced,
+)
 from weir_operator.reconcile.report import GatewayReport, orphan_statuses
 from weir_operator.reconcile.status import Fleet
 from weir_operator.reconcile.store import Store
@@ -83,6 +92,7 @@ class GatewayTurn:
         self._reports: tuple[LimiterReport, ...] = ()
         self._compiled: tuple[Observation, Compiled] | None = None
         self._publication: Publication | None = None
+        self._owners: dict[PieceKey, str] = {}
         self._publish_error = ""
         self._parsed = "", Live()
         self._reported: GatewayReport | None = None
@@ -114,8 +124,10 @@ class GatewayTurn:
         base = base_of(seen, remembered, running_revision(self._reports, self._ruleset_name, remembered or seen))
         store.published(name, base.ruleset or Ruleset(name))
         observed = store.observation_of(name)
+        owners = owners_of(observed.group)
+        previous = without_replaced(base.ruleset or Ruleset(name), self._owners, owners)
         with self._tools.metrics.compile_seconds.labels(name).time():
-            compiled = compile_ruleset(observed.group.policies, observed.group.overrides, self._gateway, base.ruleset)
+            compiled = compile_ruleset(observed.group.policies, observed.group.overrides, self._gateway, previous)
             rules = render_rules(compiled.ruleset, self._gateway, base, self._now_ms())
         self._compiled = observed, compiled
         if isinstance(rules, RulesetTooLarge):
@@ -129,6 +141,7 @@ class GatewayTurn:
             await self._publish(write)
         # From here on the limiters run these rules, whatever becomes of the rest.
         self._note_published(rules, compiled.ruleset, base)
+        self._owners = owners
         for action in actions:
             if action != write:
                 await self._do(action)

@@ -103,6 +103,22 @@ async def test_a_bad_edit_keeps_the_last_accepted_version(world: Any) -> None:
     assert "generation 1 keeps running on 1 of 1 limiter" in world.status()["conditions"][0]["message"]
 
 
+async def test_a_bad_object_does_not_inherit_what_its_deleted_namesake_had(world: Any) -> None:
+    """D53, D54: deleted and made anew before anybody looked; both are of generation 1."""
+    world.policy("gone", rules=KEYED)
+    world.policy(rules=KEYED)
+    world.override(permanent=True)
+    await world.settle()
+    world.cluster.remove(POLICIES, "team", "gone")
+    world.policy("gone", rules=BAD_RULES)
+    world.cluster.remove(OVERRIDES, "team", "free")
+    world.override(permanent=True, rules=["none"])
+    await world.settle()
+    assert world.policy_ids() == ["team/api"]
+    assert world.live().ruleset.overrides == ()
+    assert "Nothing of this object runs" in world.status(name="gone")["conditions"][0]["message"]
+
+
 async def test_an_unknown_gateway_is_answered(world: Any) -> None:
     world.policy(gateway="egde")
     await world.settle()
