@@ -121,13 +121,15 @@ def host_covers(allowed: str, wanted: str) -> bool:
     return allowed.startswith("*.") and wanted.removeprefix("*").endswith(allowed[1:])
 
 
-def parse_network(text: str, field: str) -> Network | Problem:
+def parse_network(text: str, field: str) -> Network | Problem:  # noqa: PLR0911  a table of cases reads best as one
     """Parse a network in CIDR notation; its host bits must be zero and the prefix must be written."""
     address = text.split("/", maxsplit=1)[0]
     try:
         network = ipaddress.ip_network(text, strict=False)
     except ValueError:
         return invalid(field, f'"{text}" is no network', 'write CIDR notation, like "10.0.0.0/8" or "2001:db8::/32"')
+    if "%" in text:
+        return invalid(field, f'"{text}" has a zone', "a zone means something on one machine only; leave it out")
     if "/" not in text:
         return invalid(field, f'"{text}" has no prefix length', f'write "{text}/{network.prefixlen}" for this address')
     if not text.rsplit("/", 1)[1].isdecimal():

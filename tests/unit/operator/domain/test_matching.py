@@ -182,6 +182,7 @@ def test_a_network_in_cidr_notation_is_good(text: str) -> None:
         ("everybody", ""),
         ("", ""),
         ("::ffff:10.0.0.0/104", ""),
+        ("fe80::%eth0/64", "leave it out"),
     ],
 )
 def test_a_bad_network_is_refused_with_the_right_spelling_where_there_is_one(text: str, hint: str) -> None:
