@@ -57,7 +57,7 @@ class Route(ApiModel):
     `{org}` is any one segment). Compared without regard to case with the normalised path: decoded, without
     query, dot segments, doubled or trailing slashes."""
     methods: tuple[Method, ...] = Field(default=(), max_length=16, json_schema_extra=AS_SET)
-    """HTTP methods in upper case. Empty: every method."""
+    """HTTP methods in upper case; `GET` covers `HEAD`, and requests are compared without case. Empty: every method."""
 
     def to_domain(self) -> specs.RouteSpec:
         """The same in domain terms."""

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sets of request methods.
 
-/// The registered methods, each with a bit of its own.
+/// The registered methods, each with a bit of its own: that of its place.
 const KNOWN: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
 
-/// Which methods. Compared exactly: methods are case-sensitive.
+/// The bits of GET and HEAD. Servers route HEAD to the handler of GET, so a set with GET holds HEAD as well.
+const GET: u16 = 1;
+const HEAD: u16 = 1 << 1;
+
+/// Which methods. Compared without case: methods are case-sensitive, but some servers serve `post` as POST, and a
+/// respelling must never escape a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MethodSet {
     /// Every one.
@@ -38,6 +43,9 @@ impl MethodSet {
                 known => bits |= known,
             }
         }
+        if bits & GET != 0 {
+            bits |= HEAD;
+        }
         Ok(Self::Only { known: bits, other: other.into() })
     }
 
@@ -45,12 +53,14 @@ impl MethodSet {
     pub fn contains(&self, method: &str) -> bool {
         match self {
             Self::Any => true,
-            Self::Only { known, other } => known & bit(method) != 0 || other.iter().any(|name| **name == *method),
+            Self::Only { known, other } => {
+                known & bit(method) != 0 || other.iter().any(|name| name.eq_ignore_ascii_case(method))
+            }
         }
     }
 }
 
 /// The bit of a registered method, 0 for any other.
 fn bit(method: &str) -> u16 {
-    KNOWN.iter().position(|name| *name == method).map_or(0, |index| 1 << index)
+    KNOWN.iter().position(|name| name.eq_ignore_ascii_case(method)).map_or(0, |index| 1 << index)
 }

@@ -203,14 +203,30 @@ fn all_policies_that_cover_a_request_are_found_once_and_in_order() {
     assert!(found(&index, "GET", "localhost", "/v3").is_empty());
 }
 
+/// D60.
 #[test]
-fn methods_are_compared_exactly() {
+fn methods_are_compared_without_case() {
     let set = MethodSet::parse(&["POST".to_owned(), "PURGE".to_owned()]).unwrap();
-    for (method, expected) in
-        [("POST", true), ("PURGE", true), ("post", false), ("GET", false), ("FOO", false), ("", false)]
-    {
+    for (method, expected) in [
+        ("POST", true),
+        ("PURGE", true),
+        ("post", true),
+        ("Purge", true),
+        ("GET", false),
+        ("HEAD", false),
+        ("FOO", false),
+        ("", false),
+    ] {
         assert_eq!(expected, set.contains(method), "{method:?}");
     }
     assert!(MethodSet::parse(&[]).unwrap().contains("ANYTHING"));
     assert!(MethodSet::parse(&["get".to_owned()]).is_err());
+}
+
+#[test]
+fn get_covers_head_and_head_covers_itself_alone() {
+    let (get, head) = (["GET".to_owned()], ["HEAD".to_owned()]);
+    let (get, head) = (MethodSet::parse(&get).unwrap(), MethodSet::parse(&head).unwrap());
+    assert!(get.contains("GET") && get.contains("HEAD") && get.contains("head") && !get.contains("POST"));
+    assert!(head.contains("HEAD") && !head.contains("GET"));
 }
