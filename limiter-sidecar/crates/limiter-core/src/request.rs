@@ -69,13 +69,14 @@ impl<'a> Request<'a> {
         self.text(REQUEST_ID_HEADER)
     }
 
-    /// Whether a refusal must be told in gRPC's way (`application/grpc`, `application/grpc+proto`, …).
+    /// Whether a refusal must be told in gRPC's way (`application/grpc`, `application/grpc+proto`, …). As Envoy tells it:
+    /// gRPC-Web is not gRPC, since it reads neither such a status nor an empty answer.
     pub fn is_grpc(&self) -> bool {
-        const PREFIX: &[u8] = b"application/grpc";
-        self.headers
-            .value(CONTENT_TYPE_HEADER)
-            .and_then(|value| value.get(..PREFIX.len()))
-            .is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
+        const TYPE: &[u8] = b"application/grpc";
+        let split = self.headers.value(CONTENT_TYPE_HEADER).and_then(|value| value.split_at_checked(TYPE.len()));
+        split.is_some_and(|(start, rest)| {
+            start.eq_ignore_ascii_case(TYPE) && matches!(rest.first(), None | Some(b'+' | b';'))
+        })
     }
 
     fn text(&self, name: &str) -> Option<&'a str> {

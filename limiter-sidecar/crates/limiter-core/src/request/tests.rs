@@ -12,7 +12,11 @@ fn grpc_is_told_by_the_content_type() {
     for (content_type, expected) in [
         ("application/grpc", true),
         ("application/grpc+proto", true),
-        ("Application/gRPC-Web", true),
+        ("Application/gRPC", true),
+        ("application/grpc;charset=utf-8", true),
+        ("application/grpc-web", false),
+        ("application/grpc-web+proto", false),
+        ("application/grpcfoo", false),
         ("application/json", false),
         ("application/grp", false),
         ("", false),
