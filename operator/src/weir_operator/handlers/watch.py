@@ -81,10 +81,15 @@ class Watch:
         everywhere = kopf.operator(
             registry=self._registry(POLICIES, OVERRIDES), settings=self._settings(), clusterwide=True, stop_flag=stop
         )
-        generated = kopf.operator(
-            registry=self._registry(CONFIG_MAPS), settings=self._settings(), namespaces=self._namespaces, stop_flag=stop
-        )
-        tasks = [asyncio.create_task(everywhere), asyncio.create_task(generated)]
+        tasks = [asyncio.create_task(everywhere)]
+        if self._namespaces:  # kopf takes none for all
+            generated = kopf.operator(
+                registry=self._registry(CONFIG_MAPS),
+                settings=self._settings(),
+                namespaces=self._namespaces,
+                stop_flag=stop,
+            )
+            tasks.append(asyncio.create_task(generated))
         if self._stopping.is_set():
             stop.set()
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
