@@ -12,15 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from weir_operator.domain.attachment import Group
-from weir_operator.domain.limits import MAX_EXACT
 from weir_operator.domain.ruleset import Override, Policy, Ruleset
 from weir_operator.reconcile.ports import AppliedRuleset, LimiterReport
-from weir_operator.render.ruleset_config import Live
+from weir_operator.render.ruleset_config import BELIEVED, Live
 
 Piece = Policy | Override
 PieceKey = tuple[type[Piece], str]
-
-BELIEVED = MAX_EXACT // 2  # a limiter's word on a higher revision would leave no room for ours
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ PLAIN_KEY = "ruleset.json"
 GZIP_KEY = "ruleset.json.gz"
 MAX_PLAIN_BYTES = 900_000  # a ConfigMap holds 1,048,576 bytes; the rest is room for a format that adds members
 MAX_GZIP_BYTES = 1_000_000
+BELIEVED = MAX_EXACT // 2  # anybody's word on a higher revision would leave no room for ours
 _MAX_UNPACKED_BYTES = 64 * 1024 * 1024  # what gzip makes of a full ConfigMap at 64:1; more is no ruleset of ours
 
 Manifest = Mapping[str, Any]
@@ -74,7 +75,7 @@ def read_live(config_map: Manifest | None) -> Live:
 def render_rules(ruleset: Ruleset, gateway: Gateway, live: Live, now_ms: int) -> Manifest | RulesetTooLarge:
     """The ConfigMap to apply: with the live revision when the content is the same, else with a higher one."""
     sealed = seal(ruleset)
-    unchanged = live.digest == sealed.digest
+    unchanged = live.revision > 0 and live.digest == sealed.digest
     revision = live.revision if unchanged else max(live.revision + 1, now_ms)
     data = sealed.to_bytes(revision)
     if len(data) <= MAX_PLAIN_BYTES:
@@ -118,9 +119,9 @@ def _content(config_map: Manifest) -> bytes:
 
 
 def _revision(text: str) -> int:
-    """A revision that a next one can follow, else 0."""
+    """A revision that leaves room for all that will follow, else 0."""
     readable = text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_EXACT))
-    return int(text) if readable and int(text) < MAX_EXACT else 0
+    return int(text) if readable and int(text) < BELIEVED else 0
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

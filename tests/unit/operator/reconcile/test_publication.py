@@ -5,8 +5,8 @@ from weir_operator.domain.gateways import Gateway
 from weir_operator.domain.limits import Dialect, FailureMode, MissingKey, Mode, TokenBucket, Visibility
 from weir_operator.domain.ruleset import Match, Policy, Response, Rule, Ruleset, digest
 from weir_operator.reconcile.ports import AppliedRuleset, LimiterReport
-from weir_operator.reconcile.publication import BELIEVED, advance, base_of, pieces_of, running_revision
-from weir_operator.render.ruleset_config import Live, read_live, render_rules
+from weir_operator.reconcile.publication import advance, base_of, pieces_of, running_revision
+from weir_operator.render.ruleset_config import BELIEVED, Live, read_live, render_rules
 
 GATEWAY = Gateway("edge", "weir-system")
 

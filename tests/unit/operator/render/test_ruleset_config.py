@@ -100,7 +100,14 @@ def test_what_is_missing_or_damaged_is_read_as_nothing(config_map: Any) -> None:
     assert read_live(config_map) == Live()
 
 
-@pytest.mark.parametrize("revision", ["-1", "1e3", "", "x", "9" * 5000, str(2**53)])
+def test_a_document_of_an_absurd_revision_is_replaced_by_one_of_ours() -> None:
+    document = json.loads(rendered(ruleset(), Live(), NOW)["data"][PLAIN_KEY]) | {"revision": 2**52}
+    live = read_live({"metadata": {}, "data": {PLAIN_KEY: json.dumps(document)}})
+    assert live.revision == 0
+    assert read_live(rendered(ruleset(), live, NOW)).revision == NOW
+
+
+@pytest.mark.parametrize("revision", ["-1", "1e3", "", "x", "9" * 5000, str(2**53), str(2**52)])
 def test_an_absurd_revision_is_not_followed(revision: str) -> None:
     manifest = rendered(ruleset())
     annotated = {**manifest, "metadata": {"annotations": {"weir.dev/revision": revision}}, "data": {}}
