@@ -17,6 +17,7 @@ use crate::verdict::Verdict;
 const MAX_INTEGER: u64 = 999_999_999_999_999;
 
 const US_PER_S: u64 = 1_000_000;
+const US_PER_MS: u64 = 1_000;
 
 /// A rule that clients are told about, with what the store said.
 #[derive(Clone, Copy)]
@@ -26,8 +27,8 @@ struct Shown<'p, 'r> {
     reply: CheckReply,
 }
 
-/// Appends the fields of one answer: all public rules that speak the tightest one's dialect. `now_s`: epoch seconds.
-pub(crate) fn append_fields(prepared: &Prepared<'_>, verdict: &Verdict, now_s: u64, headers: &mut Vec<Header>) {
+/// Appends the fields of one answer: all public rules that speak the tightest one's dialect. `now_ms`: ms since the epoch.
+pub(crate) fn append_fields(prepared: &Prepared<'_>, verdict: &Verdict, now_ms: u64, headers: &mut Vec<Header>) {
     let shown = || prepared.rules().iter().zip(&verdict.checks).filter_map(|(rule, reply)| show(rule, *reply));
     let Some(tightest) = tightest(shown()) else {
         return;
@@ -39,7 +40,7 @@ pub(crate) fn append_fields(prepared: &Prepared<'_>, verdict: &Verdict, now_s: u
             append_rate_limit(prepared, listed, headers);
         }
         Dialect::XRateLimit => append_x_rate_limit(tightest, 0, headers),
-        Dialect::XRateLimitEpoch => append_x_rate_limit(tightest, now_s, headers),
+        Dialect::XRateLimitEpoch => append_x_rate_limit(tightest, now_ms, headers),
     }
 }
 
@@ -122,9 +123,10 @@ fn effective_window_s(entry: &Shown<'_, '_>) -> u64 {
     }
 }
 
-/// `since_s`: what the reset is added to, 0 for seconds from now.
-fn append_x_rate_limit(entry: Shown<'_, '_>, since_s: u64, headers: &mut Vec<Header>) {
-    let reset_s = entry.reply.reset_us.div_ceil(US_PER_S).saturating_add(since_s);
+/// `since_ms`: what the reset is added to, 0 for seconds from now. Only the sum is rounded, up: a client that waits until
+/// then is never early.
+fn append_x_rate_limit(entry: Shown<'_, '_>, since_ms: u64, headers: &mut Vec<Header>) {
+    let reset_s = since_ms.saturating_mul(US_PER_MS).saturating_add(entry.reply.reset_us).div_ceil(US_PER_S);
     let fields = [
         ("x-ratelimit-limit", entry.check.limit.burst()),
         ("x-ratelimit-remaining", entry.reply.remaining),

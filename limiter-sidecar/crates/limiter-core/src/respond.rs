@@ -21,8 +21,8 @@ pub type Header = (&'static str, Cow<'static, str>);
 /// What the answer depends on beside the request and its verdict.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery<'a> {
-    /// Epoch seconds (for the epoch dialect).
-    pub now_s: u64,
+    /// ms since the epoch (for the epoch dialect).
+    pub now_ms: u64,
     /// The limiter's name, part of a decision's id where the request has no UUID.
     pub instance: &'a str,
     /// A number that this limiter gives out once.
@@ -74,7 +74,7 @@ impl<'r> Prepared<'r> {
                 let problem = Problem::new(self, named, request, verdict, delivery);
                 let (denial, mut headers) = deny(&problem, request.is_grpc(), verdict);
                 if named.rule.is_public() {
-                    headers::append_fields(self, verdict, delivery.now_s, &mut headers);
+                    headers::append_fields(self, verdict, delivery.now_ms, &mut headers);
                 }
                 (Some(denial), headers)
             }
@@ -86,7 +86,7 @@ impl<'r> Prepared<'r> {
     fn passing_headers(&self, verdict: &Verdict, delivery: &Delivery<'_>) -> Vec<Header> {
         let mut headers = Vec::new();
         match verdict.decision {
-            Decision::Allowed => headers::append_fields(self, verdict, delivery.now_s, &mut headers),
+            Decision::Allowed => headers::append_fields(self, verdict, delivery.now_ms, &mut headers),
             Decision::Open if delivery.mode_header && self.checks().any(|(rule, _)| is_shown(rule)) => {
                 headers.push(("x-ratelimit-mode", Cow::Borrowed("open")));
             }

@@ -138,7 +138,7 @@ impl Limiter {
 }
 
 pub(crate) fn delivery(now_us: u64) -> Delivery<'static> {
-    Delivery { now_s: now_us / 1_000_000, instance: "edge-0", sequence: 42, mode_header: true }
+    Delivery { now_ms: now_us / 1_000, instance: "edge-0", sequence: 42, mode_header: true }
 }
 
 /// The value of a response header.

@@ -67,6 +67,16 @@ fn the_epoch_dialect_adds_the_time_of_the_answer() {
     assert_eq!(owned(&expected), fields(dialect("XRateLimitEpoch", two_rules()), 1));
 }
 
+/// D17: floor of the time and ceiling of the wait added up would be a second early.
+#[test]
+fn the_epoch_dialect_rounds_the_sum_up() {
+    let mut limiter = Limiter::new(dialect("XRateLimitEpoch", two_rules()));
+    limiter.now_us = START_US + 700_000;
+    let (_, response) = limiter.answer(get("/", KEY));
+    let reset = (START_US / 1_000_000 + 11).to_string();
+    assert_eq!(Some(&*reset), header(&response, "x-ratelimit-reset"));
+}
+
 #[test]
 fn a_policy_may_speak_no_dialect() {
     assert_eq!(owned(&[]), fields(dialect("None", two_rules()), 1));

@@ -61,8 +61,7 @@ impl Decider {
             return Err(Status::NO_RULES);
         };
         let request = received.request();
-        let now_s = now_ms() / 1000;
-        let prepared = live.ruleset.prepare(&request, now_s);
+        let prepared = live.ruleset.prepare(&request, now_ms() / 1000);
         let verdict = if prepared.needs_store() {
             self.ask(&prepared, decoded + self.store_deadline).await
         } else {
@@ -70,7 +69,8 @@ impl Decider {
         };
         self.count(&live, &prepared, &verdict);
         let delivery = Delivery {
-            now_s,
+            // Read again: the wait that is told counts from the store's answer.
+            now_ms: now_ms(),
             instance: &self.shared.instance,
             sequence: self.sequence.fetch_add(1, Ordering::Relaxed),
             mode_header: self.mode_header,
