@@ -77,7 +77,11 @@ def parse_settings(text: str) -> Settings:
 
 def _gateway(section: Section) -> Gateway:
     limiters = section.section("limiters")
-    addresses = limiters.texts("addresses", _check_url)
+    # One limiter spelt in two ways would be counted as two.
+    addresses = tuple(address.rstrip("/").lower() for address in limiters.texts("addresses", _check_url))
+    for address, count in Counter(addresses).items():
+        if count > 1:
+            limiters.wrong("addresses", f"{address!r} stands {count} times")
     limiters.finish()
     forwarded = section.section("forwardedHeaders")
     withheld = forwarded.texts("withhold", _check_header, ("authorization", "cookie"))
@@ -92,6 +96,9 @@ def _gateway(section: Section) -> Gateway:
         withheld_headers=frozenset(withheld),
         envoy=_envoy(section.section("envoy")),
     )
+    for namespace in sorted(gateway.hosts):
+        if not gateway.admits(namespace):
+            section.wrong(f"hosts.{namespace}", "is for a namespace that allowedNamespaces lacks")
     section.finish()
     return gateway
 
@@ -182,6 +189,8 @@ def _check_url(value: str) -> str:
         usable = parts.scheme in {"http", "https"} and parts.hostname and parts.path in {"", "/"} and parts.port != 0
     except ValueError:
         usable = False
+    if usable and "@" in parts.netloc:
+        return "names a user, and addresses stand in conditions and metrics for everybody to read"
     return "" if usable and not (parts.query or parts.fragment) else "is no base URL like http://127.0.0.1:9090"
 
 

@@ -72,8 +72,12 @@ def test_all_mistakes_are_reported_at_once() -> None:
         ("allowdNamespaces: [a]", "gateways[0].allowdNamespaces: is not a setting; did you mean allowedNamespaces?"),
         ("allowedNamespaces: [A]", "gateways[0].allowedNamespaces[0]: 'A' is no name"),
         ("allowedNamespaces: a", "gateways[0].allowedNamespaces: expected a list, found 'a'"),
-        ("hosts: {a: [API.example.com]}", "gateways[0].hosts.a[0]: 'API.example.com' is no host"),
-        ("hosts: {A: [b.test]}", "gateways[0].hosts.A: 'A' is no name"),
+        (
+            "allowedNamespaces: ['*']\n  hosts: {a: [API.example.com]}",
+            "gateways[0].hosts.a[0]: 'API.example.com' is no host",
+        ),
+        ("hosts: {a: [b.test]}", "gateways[0].hosts.a: is for a namespace that allowedNamespaces lacks"),
+        ("allowedNamespaces: ['*']\n  hosts: {A: [b.test]}", "gateways[0].hosts.A: 'A' is no name"),
         ("hostsDefault: all", "gateways[0].hostsDefault: 'all' is none of None, Any"),
         ("forwardedHeaders: {withhold: [Cookie]}", "gateways[0].forwardedHeaders.withhold[0]: 'Cookie' is no header"),
         ("envoy: {timeout: 50}", "gateways[0].envoy.timeout: expected a string, found 50"),
@@ -87,6 +91,14 @@ def test_all_mistakes_are_reported_at_once() -> None:
             "gateways[0].envoy.trustedProxies: give cidrs or hops, not both",
         ),
         ("limiters: {addresses: ['http://a/path']}", "gateways[0].limiters.addresses[0]: 'http://a/path' is no base"),
+        (
+            "limiters: {addresses: ['http://h:1', 'http://H:1/']}",
+            "gateways[0].limiters.addresses: 'http://h:1' stands 2",
+        ),
+        (
+            "limiters: {addresses: ['http://me:pw@h:1']}",
+            "gateways[0].limiters.addresses[0]: 'http://me:pw@h:1' names a user",
+        ),
         ("limiters: {service: x}", "gateways[0].limiters.service: is not a setting"),
     ],
 )
