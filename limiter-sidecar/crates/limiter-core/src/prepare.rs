@@ -35,6 +35,9 @@ pub struct RuleUse<'r> {
     pub standing: Standing<'r>,
     /// The request names a plan that the rule does not list; it gets the rule's own limit.
     pub unknown_plan: bool,
+    /// The request lacks the rule's key, whatever the rule does about that. Not looked at where an exemption or an
+    /// override decides.
+    pub missing_key: bool,
     /// The id of the override that counts for the subject.
     pub applied_override: Option<&'r str>,
 }
@@ -84,7 +87,14 @@ impl Ruleset {
             let exempt = policy.exempts(&preparation.identity);
             for rule in policy.rules().iter().filter(|rule| rule.mode() != Mode::Disabled) {
                 prepared.rules.push(if exempt {
-                    RuleUse { policy, rule, standing: Standing::Exempt, unknown_plan: false, applied_override: None }
+                    RuleUse {
+                        policy,
+                        rule,
+                        standing: Standing::Exempt,
+                        unknown_plan: false,
+                        missing_key: false,
+                        applied_override: None,
+                    }
                 } else {
                     preparation.rule(policy, rule, &mut prepared.keys)
                 });
@@ -119,7 +129,13 @@ impl<'r> Preparation<'r, '_> {
             Some(Effect::Set(limits)) => self.check(policy, rule, limits, plan.limit, keys),
             None => self.check(policy, rule, &rule.limits, plan.limit, keys),
         };
-        RuleUse { policy, rule, standing, unknown_plan: plan.unknown, applied_override: found.map(|entry| &*entry.id) }
+        let missing_key = match standing {
+            Standing::Check(_) => rule.everyone.is_none() && self.subject(rule).is_err(),
+            Standing::SkippedMissingKey | Standing::DeniedMissingKey(_) => true,
+            Standing::Exempt | Standing::Blocked { .. } => false,
+        };
+        let applied_override = found.map(|entry| &*entry.id);
+        RuleUse { policy, rule, standing, unknown_plan: plan.unknown, missing_key, applied_override }
     }
 
     /// `limits`: those of the subject; `plan`: which of them.

@@ -69,12 +69,20 @@ impl RuleEvidence {
             Outcome::Rejected => bump(&self.rejected),
             Outcome::WouldReject => bump(&self.would_reject),
             Outcome::StoreFailureOpen | Outcome::StoreFailureClosed => bump(&self.store_failures),
-            Outcome::SkippedMissingKey => bump(&self.missing_key),
-            Outcome::Allowed | Outcome::Exempt | Outcome::Blocked | Outcome::NotEvaluated => {}
+            Outcome::Allowed
+            | Outcome::SkippedMissingKey
+            | Outcome::Exempt
+            | Outcome::Blocked
+            | Outcome::NotEvaluated => {}
         }
         if let Some(label) = OutcomeLabel::of(outcome) {
             self.series(label, subject).inc();
         }
+    }
+
+    /// Counts that a request lacked the rule's key, beside what the rule did about it: skip, share or deny.
+    pub(crate) fn count_missing_key(&self) {
+        bump(&self.missing_key);
     }
 
     /// Counts that a request named a plan that the rule does not list.
@@ -120,8 +128,11 @@ mod tests {
         evidence.count(Outcome::Rejected, subject);
         evidence.count(Outcome::StoreFailureOpen, subject);
         evidence.count_unknown_plan(subject);
+        evidence.count(Outcome::SkippedMissingKey, subject);
+        evidence.count_missing_key();
         let counts = evidence.counts();
-        assert_eq!((counts.requests, counts.rejected, counts.store_failures, counts.unknown_plan), (3, 1, 1, 1));
+        assert_eq!((counts.requests, counts.rejected, counts.store_failures, counts.unknown_plan), (4, 1, 1, 1));
+        assert_eq!(counts.missing_key, 1);
         assert_eq!(counts.since_ms, 7);
         let text = metrics.encode(Connections { store_up: false, watch_connected: false });
         assert!(text.contains("outcome=\"rejected\"} 1"), "{text}");

@@ -109,6 +109,20 @@ fn those_who_lack_the_key_share_a_counter_of_their_own() {
     assert_ne!(keys(&[]), keys(&[("x-api-key", "k1")]));
 }
 
+/// D28.
+#[test]
+fn a_missing_key_is_told_whatever_the_rule_does_about_it() {
+    for reaction in ["Skip", "Share", "Deny"] {
+        let ruleset =
+            one_policy(json!([rule(json!({"onMissingKey": reaction})), rule(json!({"name": "all", "key": []}))]));
+        let missing = |headers: &[(&str, &str)]| -> Vec<bool> {
+            get("/", headers).prepare(&ruleset).rules().iter().map(|rule| rule.missing_key).collect()
+        };
+        assert_eq!(vec![true, false], missing(&[]), "{reaction}");
+        assert_eq!(vec![false, false], missing(&[("x-api-key", "k1")]), "{reaction}");
+    }
+}
+
 #[test]
 fn a_rule_that_denies_without_its_key_needs_no_store() {
     let ruleset = one_policy(json!([rule(json!({"onMissingKey": "Deny"})), rule(json!({"name": "all", "key": []}))]));

@@ -104,6 +104,9 @@ impl Decider {
             let Some(rule) = live.rules.get(applied.rule.ordinal()) else { continue };
             let subject = Subject { metrics, policy: &rule.policy, rule: &rule.name };
             rule.evidence.count(*outcome, subject);
+            if applied.missing_key {
+                rule.evidence.count_missing_key();
+            }
             if applied.unknown_plan {
                 rule.evidence.count_unknown_plan(subject);
             }
