@@ -11,6 +11,10 @@ use crate::matching::{HostPattern, Index, MethodSet, PathPattern, Route};
 use crate::ruleset::{Document, ExemptDoc, Mode, PolicyDoc, RouteDoc, RulesetError};
 use crate::subject::{HashKey, KeySpec, PolicyTag};
 
+/// Revisions stay below this: they are ms since the epoch, and nothing may push them out of what every reader counts
+/// exactly. The operator believes no higher one, so a limiter that took it would refuse all that follow.
+const REVISION_END: u64 = 1 << 52;
+
 /// What the pieces of one ruleset share while they are made.
 pub(super) struct Builder<'k> {
     pub(super) hash_key: &'k HashKey,
@@ -25,6 +29,9 @@ pub(super) fn ruleset(document: &Document, hash_key: &HashKey) -> Result<Ruleset
     }
     if document.revision == 0 {
         return Err(RulesetError::invalid("revision", "must be at least 1"));
+    }
+    if document.revision >= REVISION_END {
+        return Err(RulesetError::invalid("revision", format!("must be below 2^52 = {REVISION_END}")));
     }
     let mut builder = Builder { hash_key, next_ordinal: 0, key_groups: HashMap::new() };
     let mut policies: Vec<Policy> = Vec::with_capacity(document.policies.len());

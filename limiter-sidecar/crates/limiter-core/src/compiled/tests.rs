@@ -47,6 +47,7 @@ fn impossible_values_are_refused_with_their_path() {
     let cases = [
         ("/gateway", json!(""), "gateway"),
         ("/revision", json!(0), "revision"),
+        ("/revision", json!(1_u64 << 52), "revision"),
         ("/policies/0/id", json!("api"), "policies[0].id"),
         ("/policies/0/id", json!("team/Api"), "policies[0].id"),
         ("/policies/1/id", json!("team/api"), "policies[1].id"),
@@ -111,6 +112,14 @@ fn impossible_values_are_refused_with_their_path() {
     for (place, value, path) in cases {
         assert_eq!(path, refused_path(place, value.clone()), "{place} = {value}");
     }
+}
+
+#[test]
+fn the_highest_revision_is_one_below_two_to_the_fifty_second() {
+    let parse = |revision: u64| Ruleset::parse(&signed(with(sample(), json!({"revision": revision}))), &hash_key());
+    assert_eq!((1 << 52) - 1, parse((1 << 52) - 1).unwrap().revision());
+    let error = parse(1 << 52).unwrap_err();
+    assert_eq!("revision: must be below 2^52 = 4503599627370496", error.to_string());
 }
 
 #[test]
