@@ -35,6 +35,7 @@ class Program:
     env: Mapping[str, str]
     url: str
     ready: str
+    metrics_url: str = ""
 
     @property
     def command(self) -> Command:
@@ -120,7 +121,9 @@ def start_operator(settings: Path, kubeconfig: Path, *, log: Path) -> Program:
         "--metrics", f"{_HOST}:{metrics}", "--log-format", "json",
     )  # fmt: skip
     env = {"KUBECONFIG": str(kubeconfig)}
-    return start("operator", argv, log=log, url=f"http://{_HOST}:{health}", ready="/healthz", env=env)
+    program = start("operator", argv, log=log, url=f"http://{_HOST}:{health}", ready="/readyz", env=env)
+    program.metrics_url = f"http://{_HOST}:{metrics}/metrics"
+    return program
 
 
 def start_upstream(port: int, *, log: Path) -> Program:
