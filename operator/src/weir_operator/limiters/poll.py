@@ -90,14 +90,22 @@ def parse_status(body: bytes, address: str, gateway: str) -> LimiterReport:
     match document:
         case {"format": int(version)} if version != STATUS_FORMAT:
             raise UnusableAnswer(f"GET /status answers format {version}, and this operator reads {STATUS_FORMAT}")
-        case {"format": int(), "instance": str(instance), "gateway": str(served), "rulesets": dict(rulesets)}:
+        case {
+            "format": int(),
+            "instance": str(instance),
+            "gateway": str(served),
+            "ready": bool(ready),
+            "rulesets": dict(rulesets),
+            "store": {"state": str(store)},
+        }:
             if served != gateway:
                 raise UnusableAnswer(f"it serves gateway {served!r}, not {gateway!r}")
         case _:
-            raise UnusableAnswer("GET /status answers without format, instance, gateway and rulesets")
-    return LimiterReport(
-        address, instance, rulesets={name: _parse_ruleset(name, member) for name, member in rulesets.items()}
-    )
+            raise UnusableAnswer(
+                "GET /status answers without format, instance, gateway, ready, rulesets or store.state"
+            )
+    applied = {name: _parse_ruleset(name, member) for name, member in rulesets.items()}
+    return LimiterReport(address, instance, rulesets=applied, ready=ready, store_down=store == "Down")
 
 
 def _parse_ruleset(name: str, member: object) -> AppliedRuleset:

@@ -120,6 +120,10 @@ class LimiterReport:
     """Why nothing could be learned; empty when the rest is an answer."""
     rulesets: Mapping[str, AppliedRuleset] = field(default_factory=dict)
     """By ConfigMap name."""
+    ready: bool = True
+    """Whether it decides; else it starts or drains."""
+    store_down: bool = False
+    """Whether the rules' failure modes decide instead of their counters."""
 
     @property
     def name(self) -> str:

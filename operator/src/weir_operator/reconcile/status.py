@@ -46,6 +46,8 @@ class Programming:
     message: str
     running: int = 0
     total: int = 0
+    stores_down: int = 0
+    """How many limiters lack their store."""
 
     @property
     def limiters(self) -> str:
@@ -77,7 +79,9 @@ def programming_of(fleet: Fleet, required_revision: int | None, now_ms: int) -> 
     late = _Late()
     running = sum(_judge(report, fleet, required_revision, late) for report in fleet.reports)
     if running == total:
-        return Programming(Status.TRUE, Reason.PROGRAMMED, f"{_of(running, total)} run this generation", running, total)
+        message = f"{_of(running, total)} run this generation"
+        stores_down = sum(report.store_down for report in fleet.reports)
+        return Programming(Status.TRUE, Reason.PROGRAMMED, message, running, total, stores_down)
     reason, message = late.worst(stale=now_ms - required_revision > STALE_AFTER_MS)
     return Programming(Status.FALSE, reason, f"{_of(running, total)} run this generation; {message}", running, total)
 
@@ -112,7 +116,9 @@ def _judge(report: LimiterReport, fleet: Fleet, required: int, late: _Late) -> b
     if applied is None or applied.revision < required or _is_foreign(applied, fleet.published):
         late.behind.append(report.name)
         return False
-    return True
+    if not report.ready:
+        late.behind.append(f"{report.name} (not ready)")
+    return report.ready
 
 
 def _is_foreign(applied: AppliedRuleset, published: Live) -> bool:
@@ -131,7 +137,10 @@ def policy_status(subject: Subject, now: datetime) -> dict[str, Any]:
         ready = _MODE_MESSAGES[mode]
     else:
         ready = "nothing of this policy runs"
-    return _document(subject, _ready_message(ready, subject.programming), Reason.READY, now) | status
+    message = _ready_message(ready, subject.programming)
+    if ready == _MODE_MESSAGES[Mode.ENFORCE]:
+        message += _store_message(subject.programming)
+    return _document(subject, message, Reason.READY, now) | status
 
 
 def override_status(subject: Subject, now: datetime) -> dict[str, Any]:
@@ -220,6 +229,13 @@ def _kept_message(outcome: Outcome, programming: Programming) -> str:
 
 def _ready_message(message: str, programming: Programming) -> str:
     return f"{message} (on {_of(programming.running, programming.total)})"
+
+
+def _store_message(programming: Programming) -> str:
+    if not programming.stores_down:
+        return ""
+    where = _of(programming.stores_down, programming.total)
+    return f"; the store is down on {where}: rules with onStoreFailure Open let everything pass"
 
 
 def _ended(piece: Policy | Override | None, now: datetime) -> str | None:

@@ -15,7 +15,15 @@ from weir_operator.limiters.poll import LimiterPoller, UnusableAnswer, parse_sta
 from weir_operator.reconcile.ports import AppliedRuleset
 
 RULESET = {"revision": 7, "digest": "sha256:0", "source": "Watch", "appliedAtMs": 0, "rejected": None}
-DOCUMENT = {"format": 1, "instance": "edge-0", "gateway": "edge", "rulesets": {"edge-rules-0": RULESET}, "novel": [1]}
+DOCUMENT = {
+    "format": 1,
+    "instance": "edge-0",
+    "gateway": "edge",
+    "ready": True,
+    "rulesets": {"edge-rules-0": RULESET},
+    "store": {"state": "Up", "error": "", "sinceMs": 0},
+    "novel": [1],
+}
 
 
 class Endpoint:
@@ -103,6 +111,14 @@ def test_a_refused_ruleset_is_reported_with_its_reason() -> None:
     assert report.rulesets["edge-rules-0"] == AppliedRuleset(7, "sha256:0", 8, "$.policies[0]: no")
 
 
+@pytest.mark.parametrize(("state", "down"), [("Up", False), ("Down", True), ("Unknown", False)])
+def test_a_limiter_says_whether_it_decides_and_by_what(state: str, *, down: bool) -> None:
+    """D52."""
+    body = json.dumps({**DOCUMENT, "ready": False, "store": {"state": state}}).encode()
+    report = parse_status(body, "http://l", "edge")
+    assert (report.ready, report.store_down) == (False, down)
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
@@ -112,8 +128,9 @@ def test_a_refused_ruleset_is_reported_with_its_reason() -> None:
         (json.dumps({**DOCUMENT, "gateway": "other"}).encode(), "serves gateway 'other', not 'edge'"),
         (json.dumps({**DOCUMENT, "rulesets": {"r": {"revision": "7"}}}).encode(), "rulesets.r"),
         (json.dumps({**DOCUMENT, "rulesets": None}).encode(), "without format"),
+        (json.dumps({**DOCUMENT, "store": None}).encode(), "without format"),
     ],
-    ids=["no JSON", "no object", "another format", "another gateway", "a bad ruleset", "no rulesets"],
+    ids=["no JSON", "no object", "another format", "another gateway", "a bad ruleset", "no rulesets", "no store"],
 )
 def test_an_answer_that_is_no_status_document_is_named(body: bytes, words: str) -> None:
     with pytest.raises(UnusableAnswer, match=words):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a status says, for every state of compiler, limiters and time; and when it is worth a write."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -68,6 +69,7 @@ def report(name: str, revision: int, rejected: int | None = None, digest: str = 
 
 
 DEAD = LimiterReport("http://dead", error="cannot connect")
+DRAINING = replace(report("c", 10), ready=False)
 EMPTY = LimiterReport("http://new", "new")
 
 
@@ -80,6 +82,7 @@ EMPTY = LimiterReport("http://new", "new")
         ((report("a", 10), report("b", 9)), STALE_AFTER_MS, Reason.PROPAGATING, "1/2"),
         ((report("a", 10), report("b", 9)), STALE_AFTER_MS + 1, Reason.LIMITER_STALE, "1/2"),
         ((report("a", 10), EMPTY), 0, Reason.PROPAGATING, "1/2"),
+        ((report("a", 10), DRAINING), 0, Reason.PROPAGATING, "1/2"),
         ((report("a", 10), DEAD), 0, Reason.LIMITER_UNREACHABLE, "1/2"),
         ((report("a", 9, rejected=10), DEAD), 0, Reason.LIMITER_REFUSED, "0/2"),
         ((report("a", 9, rejected=11), report("b", 10)), 0, Reason.LIMITER_REFUSED, "1/2"),
@@ -95,6 +98,7 @@ EMPTY = LimiterReport("http://new", "new")
         "one on its way",
         "one too late",
         "one without any rules",
+        "one that is not ready",
         "one dead",
         "refusal before silence",
         "refused by one",
@@ -111,6 +115,18 @@ def test_programmed_says_who_runs_the_revision(
     found = programming_of(Fleet("edge", NAME, Live(12, "d"), reports), 10, 10 + age_ms)
     assert (found.reason, found.limiters) == (expected, limiters)
     assert (found.status is Status.TRUE) == (expected is Reason.PROGRAMMED)
+
+
+def test_a_store_that_is_down_shows_in_what_ready_says() -> None:
+    """D52: enforced it is not, where rules fail open."""
+    reports = replace(report("a", 10), store_down=True), report("b", 10)
+    programming = programming_of(Fleet("edge", NAME, Live(10, "d"), reports), 10, 0)
+    enforced = policy_status(Subject(obj(), Outcome(), programming, policy()), NOW)
+    shadow = policy_status(Subject(obj(), Outcome(), programming, policy(Mode.SHADOW)), NOW)
+    expected = "enforced (on 2 of 2 limiters); the store is down on 1 of 2 limiters: rules with onStoreFailure Open"
+    assert expected in {c["type"]: c["message"] for c in enforced["conditions"]}["Ready"]
+    assert judged(enforced)["Ready"] == ("True", "Ready")
+    assert "store" not in {c["type"]: c["message"] for c in shadow["conditions"]}["Ready"]
 
 
 def test_a_message_names_the_limiter_and_its_words() -> None:
