@@ -22,6 +22,7 @@ from lab.processes import Part
 from lab.progress import run_logged, step
 
 _KUBECTL_S = 60  # nothing that the lab asks takes longer; a hung apiserver must not hang a test run
+_CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager")
 _TOKEN_LIFE = "24h"  # of the programs' service account tokens: longer than any CI run
 
 
@@ -106,9 +107,20 @@ def bring_up(folder: Path, logs: Path) -> Cluster:
     folder.parent.mkdir(parents=True, exist_ok=True)
     if os.environ.get("WEIR_KUBECONFIG"):
         return _named(Path(os.environ["WEIR_KUBECONFIG"]))
-    if toolbox.docker_answers() and toolbox.installed("kind"):
+    if _kind_is_here():
         return _kind(folder, logs)
     return _built(folder, logs)
+
+
+def fetch() -> None:
+    """Build or find all programs that `bring_up` will need, so that the long part shows its progress and runs once."""
+    _kubectl()
+    if not os.environ.get("WEIR_KUBECONFIG") and not _kind_is_here():
+        build.binaries(_CONTROL_PLANE)
+
+
+def _kind_is_here() -> bool:
+    return bool(toolbox.docker_answers() and toolbox.installed("kind"))
 
 
 def _named(kubeconfig: Path) -> Cluster:
@@ -127,7 +139,7 @@ def _kind(folder: Path, logs: Path) -> Cluster:
 
 
 def _built(folder: Path, logs: Path) -> Cluster:
-    programs = build.binaries(["etcd", "kube-apiserver", "kube-controller-manager"])
+    programs = build.binaries(_CONTROL_PLANE)
     kubectl = _kubectl()
     with step(f"Start etcd, kube-apiserver {build.kubernetes_version()} and kube-controller-manager on loopback"):
         plane = server.start(programs, folder, logs)

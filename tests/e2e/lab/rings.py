@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import toolbox
+from lab import cluster, toolbox
 from lab.progress import CommandFailedError, say
 from lab.workspace import LOGS, ROOT, VENV
 
@@ -126,13 +126,17 @@ def run(names: list[str]) -> Count:
 
 
 def _fetch_tools(ring: str) -> bool:
+    """Fetch and build outside the tests what they need: a test's time limit is not made for a compiler."""
     try:
         if ring == "lint":
             toolbox.luacheck()
-        elif ring in {"conformance", "integration"}:
+        elif ring == "conformance":
             toolbox.redis_for_ci()
+        elif ring == "integration":
+            toolbox.envoy()
         elif ring == "e2e":
             toolbox.require()
+            cluster.fetch()
     except (toolbox.MissingToolError, CommandFailedError) as failure:
         say(str(failure))
         return False
