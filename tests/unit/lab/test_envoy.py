@@ -16,7 +16,7 @@ def bootstrap() -> dict[str, Any]:
     return {
         "admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 9901}}},
         "static_resources": {
-            "listeners": [{"address": {"socket_address": {"address": "0.0.0.0", "port_value": 8080}}, "name": "http"}],
+            "listeners": [{"address": {"socket_address": {"address": "::", "port_value": 8080}}, "name": "http"}],
             "clusters": [
                 {"name": "limiter", "load_assignment": {"endpoints": [{"lb_endpoints": [pipe]}]}},
                 {"name": "echo", "load_assignment": {"endpoints": [{"lb_endpoints": [other]}]}},
