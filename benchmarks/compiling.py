@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the operator computes: from policies as JSON to the rendered ruleset, in this process, without a cluster."""
+"""How long the operator computes: from policies as JSON to the rendered ruleset, in this process, without a cluster.
+
+Counted is CPU time: on an idle machine it is the time that passes, and on a busy one it is still the operator's own.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ def measure() -> list[Figure]:
     policies.compile_and_render(objects[:10])  # imports and caches are a matter of the start, not of a pass
     samples = []
     for _ in range(_RUNS):
-        started = time.perf_counter()
+        started = time.process_time()
         policies.compile_and_render(objects)
-        samples.append(time.perf_counter() - started)
-    return [replace(median_of(samples, f"operator: {POLICIES} policies compiled and rendered", "s"), must=_MUST_S)]
+        samples.append(time.process_time() - started)
+    return [
+        replace(median_of(samples, f"operator: {POLICIES} policies compiled and rendered", "s of CPU"), must=_MUST_S)
+    ]
