@@ -124,7 +124,7 @@ impl Parameters {
     }
 }
 
-/// The next byte, decoded if an escape stands there, whether one did, and what follows. An invalid escape stays as it is.
+/// The next byte, decoded if an escape stands there, whether one did, and what follows. An invalid escape is kept.
 fn decode(bytes: &[u8]) -> Option<(u8, bool, &[u8])> {
     let hex = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
     if let [b'%', high, low, rest @ ..] = bytes
