@@ -14,8 +14,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import redis
-from figures import Figure
 
+from figures import Figure
 from lab.processes import free_port, spawn
 from lab.store import Flavour, Store, StoreMissingError, find_server, start_store
 from lab.waiting import eventually

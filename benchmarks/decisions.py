@@ -22,14 +22,13 @@ import bare_script
 import load
 import policies
 from figures import Figure, median_of
-from machine import busy_s, cpu_s, on_cpus, own_cpu_s, resident_mb, two_sides, wait_quiet
-
 from lab.client import fetch
 from lab.processes import Part, free_port, spawn
 from lab.progress import say
 from lab.store import Store, start_store
 from lab.waiting import eventually
 from lab.workspace import LOGS, VENV
+from machine import busy_s, cpu_s, on_cpus, own_cpu_s, resident_mb, two_sides, wait_quiet
 
 PEAK_PER_S = 2400  # of the traffic that the product is designed for
 _KEYS = [f"key-{number:04}" for number in range(1000)]

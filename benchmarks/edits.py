@@ -8,7 +8,6 @@ from itertools import count
 from statistics import median
 
 from figures import Figure
-
 from lab.environment import Environment
 from lab.layout import TEAM_HOSTS, Layout
 from lab.team import Team

@@ -22,7 +22,6 @@ import decisions  # noqa: E402
 import edits  # noqa: E402
 import load  # noqa: E402
 from figures import Figure, markdown, write  # noqa: E402
-
 from lab.progress import say  # noqa: E402
 
 _RESULTS = _HERE / "results" / "latest.json"
