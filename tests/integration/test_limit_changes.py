@@ -41,6 +41,15 @@ async def test_a_raised_limit_helps_at_once_and_gives_no_token_twice(sidecar: Si
 
 
 @pytest.mark.requirement("R16")
+async def test_a_raised_rate_helps_who_is_being_refused(sidecar: Sidecar, envoy: Envoy) -> None:
+    """D46: who has used up an hourly limit is admitted at once when it becomes one a millisecond."""
+    sidecar.publish(single(limit=limit(1, period_s=HOUR_S)))
+    assert await admitted(envoy, "k", 3) == 1
+    sidecar.publish(single(limit=limit(1000, burst=1)))
+    assert (await envoy.key("k")).allowed
+
+
+@pytest.mark.requirement("R16")
 async def test_edits_of_every_kind_keep_the_limit_in_force(sidecar: Sidecar, envoy: Envoy) -> None:
     """D46: numbers, period, key, name, delete and add again, each on a warm key; no error is logged."""
     warm = {"x-api-key": "k", "x-weir-client-ip": "192.0.2.7"}
@@ -131,6 +140,17 @@ async def test_a_shadow_rule_counts_and_leaves_every_answer_as_it_was(sidecar: S
     shape = [(answer.status, answer.headers.get("ratelimit-policy")) for answer in with_shadow]
     assert shape == [(answer.status, answer.headers.get("ratelimit-policy")) for answer in without]
     assert "shadow" not in str([answer.headers for answer in with_shadow])
+
+
+@pytest.mark.parametrize("reaction", ["Skip", "Share", "Deny"])
+async def test_a_missing_key_is_evidence_whatever_the_rule_does_about_it(
+    sidecar: Sidecar, envoy: Envoy, reaction: str
+) -> None:
+    """D28."""
+    sidecar.publish(single(onMissingKey=reaction))
+    assert (await envoy.get(headers={})).allowed == (reaction != "Deny")
+    await envoy.key("k")
+    assert sidecar.rule()["missingKey"] == 1
 
 
 async def test_requests_that_no_rule_covers_never_reach_the_store(store: Store, sidecar: Sidecar, envoy: Envoy) -> None:
