@@ -112,10 +112,10 @@ async def test_retry_after_is_rounded_up_and_true(
     interval_s = period_s / requests
     assert (await envoy.key("k")).allowed
     with store.client() as client:
-        refused = await envoy.key("k")
+        # On a slow machine a token may come back between two requests, but not between all of them.
+        while (refused := await envoy.key("k")).allowed:
+            pass
         seconds, microseconds = client.time()
-        if refused.allowed:
-            pytest.skip("the machine was too slow: the token came back between two requests")
         text = refused.headers["retry-after"]
         assert re.fullmatch(r"[1-9]\d*", text)
         assert int(text) < interval_s + 1

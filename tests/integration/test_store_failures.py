@@ -17,9 +17,15 @@ from lab.store import Store, start_store
 from lab.waiting import eventually
 from rig.documents import document, limit, policy, rule, single
 from rig.envoy import Envoy
-from rig.sidecar import Sidecar
+from rig.sidecar import PATIENT, Sidecar
 
 ROUNDS = 50
+
+
+@pytest.fixture
+def start_sidecar(start_sidecar: Callable[..., Sidecar]) -> Callable[..., Sidecar]:
+    """With the deadline that users get, which is what this module is about."""
+    return lambda url, flags=(): start_sidecar(url, flags=("--store-deadline", "5ms", *flags))
 
 
 @pytest.fixture
@@ -187,7 +193,7 @@ async def test_flushed_scripts_heal_without_an_error_or_a_miscount(
 ) -> None:
     """D32: SCRIPT FLUSH while 64 requests at a time are under way; none is counted twice or not at all."""
     # What is judged is the counting; a busy test machine must not be late.
-    sidecar = start_sidecar(store.url, flags=("--store-deadline", "5s"))
+    sidecar = start_sidecar(store.url, flags=("--store-deadline", PATIENT))
     sidecar.wait_store("Up")
     sidecar.publish(single(limit=limit(400, period_s=86_400)))
     admitted = 0

@@ -21,6 +21,7 @@ PROGRAM = Path(sys.executable).with_name("weir-limiter")
 HASH_KEY = "integration-tests-share-this-hash-key"
 NAME = f"{GATEWAY}-rules-0"
 _WITHIN_S = 10.0  # every change is live within half a second on an idle machine
+PATIENT = "5s"  # a busy machine must not turn a decision into a store failure; tests of failures set their own deadline
 _stamps = itertools.count(1)
 
 
@@ -149,7 +150,7 @@ class Sidecar:
         argv = [
             str(PROGRAM), "serve", "--gateway", GATEWAY, "--instance", self.name, "--listen", f"unix:{self.socket}",
             "--admin", f"127.0.0.1:{self.admin_port}", "--rules-dir", str(self.mount.directory),
-            "--drain", "2s", *self.flags,
+            "--drain", "2s", "--store-deadline", PATIENT, *self.flags,
         ]  # fmt: skip
         env = {"WEIR_LIMITER_STORE": self.store_url, "WEIR_LIMITER_HASH_KEY": HASH_KEY, **self.env}
         return spawn(self.name, argv, log=self.run / f"{self.name}.log", env=env)
