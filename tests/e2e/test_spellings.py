@@ -34,7 +34,7 @@ SPELLINGS = [
 
 
 # What Envoy leaves as it is and some upstream serves below the rule's own path.
-# `/prefix/..;/a` is not among them: Envoy itself resolves it, and the upstream sees `/a`, which the prefix does not cover.
+# `/prefix/..;/a` is not among them: Envoy itself resolves it, and the upstream sees `/a`, outside the prefix.
 SEMICOLONS = {
     "/prefix/a": ["/prefix/%2e%2e;/a", "/prefix/%2e%2e%3b/a", "/prefix/;/a", "/prefix;x=1/..%3b/a"],
     "/users/ann": ["/users/;ann", "/users/%3Bann", "/users/ann;x=1"],
