@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab.environment import Environment
-from lab.layout import SHARED_MACHINE, Layout
+from lab.layout import PRODUCTION, SHARED_MACHINE, Layout
 from lab.progress import say
 from lab.traffic import Sample, Stream, Tally, drive
 from lab.verdict import Judgement, Limit, admitted, untouched, would_be_refused
@@ -121,6 +121,10 @@ class _Show:
 def run() -> int:
     """Bring everything up, play, judge, take everything down. 0 only if every figure is what the policies say."""
     environment = Environment("demo", Layout(patience=SHARED_MACHINE))
+    say(
+        f"Everything shares this machine with its own load generator, so a limiter waits {SHARED_MACHINE.store_ms} ms for "
+        f"the store here; in production {PRODUCTION.store_ms} ms."
+    )
     environment.start()
     try:
         show = _Show(environment)
