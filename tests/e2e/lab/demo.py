@@ -122,8 +122,9 @@ def run() -> int:
     """Bring everything up, play, judge, take everything down. 0 only if every figure is what the policies say."""
     environment = Environment("demo", Layout(patience=SHARED_MACHINE))
     say(
-        f"Everything shares this machine with its own load generator, so a limiter waits {SHARED_MACHINE.store_ms} ms "
-        f"for the store here; in production {PRODUCTION.store_ms} ms."
+        f"Everything shares this machine with its own load generator, so a limiter waits up to {SHARED_MACHINE.store_ms} "
+        f"ms for the store here, and Envoy up to {SHARED_MACHINE.limiter_ms} ms for the limiter; in production, and "
+        f"with `make up`, that is {PRODUCTION.store_ms} ms and {PRODUCTION.limiter_ms} ms."
     )
     environment.start()
     try:
