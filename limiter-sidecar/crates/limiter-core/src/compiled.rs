@@ -4,6 +4,7 @@
 //! Owns what a policy and a rule are at run time. How they are made from the document is `compiled::build`'s matter.
 
 mod build;
+mod key_build;
 mod names;
 mod override_build;
 mod rule_build;

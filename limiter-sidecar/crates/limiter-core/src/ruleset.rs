@@ -4,6 +4,7 @@
 //! Owns the shape and the digest. What the members mean, and whether their values make sense, is `compiled`'s matter.
 
 mod canonical;
+mod key;
 mod overriding;
 mod policy;
 mod rule;
@@ -12,12 +13,10 @@ use serde::Deserialize;
 use thiserror::Error;
 
 pub use canonical::digest_of;
+pub use key::{KeyDoc, PlanSourceDoc, PrefixesDoc};
 pub use overriding::{Action, OverrideDoc, SetLimitDoc, SubjectDoc};
 pub use policy::{Dialect, ExemptDoc, ExemptHeaderDoc, MatchDoc, PolicyDoc, ResponseDoc, RouteDoc};
-pub use rule::{
-    Algorithm, CostDoc, KeyDoc, LimitDoc, Mode, OnMissingKey, OnStoreFailure, PlanSourceDoc, PlansDoc, PrefixesDoc,
-    RuleDoc, Visibility,
-};
+pub use rule::{Algorithm, CostDoc, LimitDoc, Mode, OnMissingKey, OnStoreFailure, PlansDoc, RuleDoc, Visibility};
 
 /// The document's format that this version reads and the operator writes.
 pub const FORMAT: u64 = 1;

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a rule of the document to a rule that decides.
 
-use std::collections::HashSet;
-
-use super::build::{Builder, is_header_name, route};
-use super::{Missing, Plans, Rule, names::ItemNames};
+use super::build::{Builder, route};
+use super::{Missing, Plans, Rule, key_build, names::ItemNames};
 use crate::limit::Limit;
 use crate::overrides::Overrides;
-use crate::ruleset::{KeyDoc, LimitDoc, OnMissingKey, PlanSourceDoc, PlansDoc, RuleDoc, RulesetError};
-use crate::subject::{BucketKey, KeySpec, PolicyTag, rule_id};
+use crate::ruleset::{LimitDoc, OnMissingKey, PlansDoc, RuleDoc, RulesetError};
+use crate::subject::{BucketKey, PolicyTag, rule_id};
 
 const MAX_NAME: usize = 63;
 const MAX_CODE: usize = 64;
 
 /// Checks and compiles one rule of the policy with this id.
 pub(super) fn rule(builder: &mut Builder<'_>, policy: &str, doc: &RuleDoc, path: &str) -> Result<Rule, RulesetError> {
-    let key = key(doc, path)?;
+    let key = key_build::key(&doc.key, &format!("{path}.key"))?;
     let (limits, plans) = limits(doc, path)?;
     let tag = PolicyTag::of(policy);
     let groups = builder.key_groups.len();
@@ -76,39 +74,12 @@ fn is_code(code: &str) -> bool {
         && code.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
 }
 
-/// The rule's key. A source may stand in it once only: overrides name sources, and the name must be clear.
-fn key(doc: &RuleDoc, path: &str) -> Result<KeySpec, RulesetError> {
-    let mut seen = HashSet::new();
-    for (place, entry) in doc.key.iter().enumerate() {
-        let path = format!("{path}.key[{place}]");
-        let name = match entry {
-            KeyDoc::Header(name) if !is_header_name(name) => {
-                return Err(RulesetError::invalid(format!("{path}.header"), "must be a header name in lower case"));
-            }
-            KeyDoc::Header(name) => Some(name),
-            KeyDoc::ClientIp(prefixes) if prefixes.ipv4_prefix > 32 => {
-                return Err(RulesetError::invalid(format!("{path}.clientIP.ipv4Prefix"), "must be from 0 to 32"));
-            }
-            KeyDoc::ClientIp(prefixes) if prefixes.ipv6_prefix > 128 => {
-                return Err(RulesetError::invalid(format!("{path}.clientIP.ipv6Prefix"), "must be from 0 to 128"));
-            }
-            KeyDoc::ClientIp(_) => None,
-        };
-        if !seen.insert(name) {
-            return Err(RulesetError::invalid(path, "this source is in the key twice"));
-        }
-    }
-    Ok(KeySpec::from_doc(&doc.key))
-}
-
 fn limits(doc: &RuleDoc, path: &str) -> Result<(Vec<Limit>, Option<Plans>), RulesetError> {
     let mut limits = vec![limit(doc.limit, &format!("{path}.limit"))?];
-    let Some(PlansDoc { from: PlanSourceDoc::Header(header), limits: by_plan }) = &doc.plans else {
+    let Some(PlansDoc { from, limits: by_plan }) = &doc.plans else {
         return Ok((limits, None));
     };
-    if !is_header_name(header) {
-        return Err(RulesetError::invalid(format!("{path}.plans.from.header"), "must be a header name in lower case"));
-    }
+    let header = key_build::plan_source(from, &format!("{path}.plans.from"))?;
     let mut places = std::collections::HashMap::with_capacity(by_plan.len());
     for (plan, doc) in by_plan {
         if plan.is_empty() {
@@ -117,7 +88,7 @@ fn limits(doc: &RuleDoc, path: &str) -> Result<(Vec<Limit>, Option<Plans>), Rule
         places.insert(plan.as_bytes().into(), limits.len());
         limits.push(limit(*doc, &format!("{path}.plans.limits.{plan}"))?);
     }
-    Ok((limits, Some(Plans { header: header.as_str().into(), limits: places })))
+    Ok((limits, Some(Plans { header, limits: places })))
 }
 
 fn limit(doc: LimitDoc, path: &str) -> Result<Limit, RulesetError> {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules of the document: key, limits, plans, costs, failure mode.
+//! Rules of the document: limits, plans, costs, failure mode.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::RouteDoc;
+use super::{KeyDoc, PlanSourceDoc, RouteDoc};
 
 /// One rule.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -54,27 +54,6 @@ impl Mode {
             Self::Disabled => "Disabled",
         }
     }
-}
-
-/// One source of a rule's key.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub enum KeyDoc {
-    /// A header, by lower-case name.
-    Header(String),
-    /// The client's network.
-    #[serde(rename = "clientIP")]
-    ClientIp(PrefixesDoc),
-}
-
-/// How much of a client's address counts.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PrefixesDoc {
-    /// 0 to 32 bits.
-    pub ipv4_prefix: u8,
-    /// 0 to 128 bits.
-    pub ipv6_prefix: u8,
 }
 
 /// What happens to a request that lacks a source of the key.
@@ -126,14 +105,6 @@ pub struct PlansDoc {
     pub from: PlanSourceDoc,
     /// The limit of each plan.
     pub limits: BTreeMap<String, LimitDoc>,
-}
-
-/// Where a request's plan is read from.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub enum PlanSourceDoc {
-    /// A header, by lower-case name.
-    Header(String),
 }
 
 /// What requests of one route cost.
