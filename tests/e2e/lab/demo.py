@@ -121,10 +121,11 @@ class _Show:
 def run() -> int:
     """Bring everything up, play, judge, take everything down. 0 only if every figure is what the policies say."""
     environment = Environment("demo", Layout(patience=SHARED_MACHINE))
+    here, there = SHARED_MACHINE, PRODUCTION
     say(
-        f"Everything shares this machine with its own load generator, so a limiter waits up to {SHARED_MACHINE.store_ms} "
-        f"ms for the store here, and Envoy up to {SHARED_MACHINE.limiter_ms} ms for the limiter; in production, and "
-        f"with `make up`, that is {PRODUCTION.store_ms} ms and {PRODUCTION.limiter_ms} ms."
+        f"All share this machine with the load generator, so a limiter waits {here.store_ms} ms for the store and "
+        f"Envoy {here.limiter_ms} ms for the limiter; in production, and with `make up`, {there.store_ms} ms "
+        f"and {there.limiter_ms} ms."
     )
     environment.start()
     try:
