@@ -96,6 +96,24 @@ def test_an_override_that_lost_its_policy_ends_with_its_deletion(team: Team, api
     eventually(lambda: team.statuses(1, headers=api_key) == [200], 10)
 
 
+def test_a_namespace_that_is_deleted_takes_its_limits_along(team: Team, api_key: dict[str, str]) -> None:
+    """D53, D51: at once with all that is in it; nothing of ours holds the deletion up, and nothing lives on."""
+    kubectl = team.environment.cluster.kubectl
+    subjects = [{"x-api-key": api_key["x-api-key"]}]
+    policy = team.policy(mode="Enforce", rules=[RULE])
+    team.apply_ready(policy, team.override(subjects=subjects, action="Block", permanent=True))
+    assert team.statuses(1, headers=api_key) == [429]
+    try:
+        kubectl("delete", "namespace", team.namespace, "--timeout=30s")
+        eventually(lambda: team.rules() == [], 10)
+        assert team.statuses(4, headers=api_key) == [200] * 4
+    finally:
+        again = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team.namespace}}
+        kubectl("apply", "-f", "-", input=json.dumps(again))
+    team.apply_ready(policy)
+    assert team.statuses(3, headers=api_key) == [200, 200, 429]
+
+
 def test_a_policy_of_an_unknown_gateway_is_told_so(team: Team) -> None:
     team.apply(team.policy(gateway="egde", rules=[RULE]))
     eventually(lambda: team.condition("rlpol", "limits", "Accepted")["reason"] == "UnknownGateway", 10)
