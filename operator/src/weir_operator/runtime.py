@@ -134,8 +134,9 @@ class Operator:
         missed = 0
         for resource, namespace in self._store.scopes():
             selector = SELECTOR if resource == CONFIG_MAPS else ""
+            asked_at = self._store.newest((resource, namespace))
             listing = await self._cluster.list(resource, namespace=namespace, label_selector=selector)
-            missed += self._store.relist((resource, namespace), listing)
+            missed += self._store.relist((resource, namespace), listing, asked_at=asked_at)
         return missed
 
     def _mark(self, name: str) -> None:

@@ -7,6 +7,7 @@ Must not compile, decide or write. Used from one event loop only.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, Generic, TypeVar
 
@@ -25,6 +26,8 @@ ORPHANS = ""
 """Stands for the objects that no gateway takes, where a gateway's name is asked for."""
 
 DEFAULT_GATEWAY = "default"
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Scope = tuple[Resource, str | None]
@@ -54,11 +57,28 @@ class Store:
         if change is not None and _matters(change):
             self._mark_all(self._concerned(resource, change))
 
-    def relist(self, scope: Scope, listing: Listing) -> int:
-        """Take a whole list; return how many changes no event had told yet."""
+    def newest(self, scope: Scope) -> int:
+        """Return the latest resource version known of a scope: read it before you ask for a list."""
+        cache = self._cache(*scope)
+        return cache.newest if cache is not None else 0
+
+    def relist(self, scope: Scope, listing: Listing, *, asked_at: int = 0) -> int:
+        """Take a whole list; return how many changes no event had told yet.
+
+        `asked_at`: `newest` from before the list was asked for. The API server answers a list with what it holds by
+        then, so an older answer means that its own history was rewound, as by restoring a backup of etcd. Without
+        starting over, all news would look old until the versions had grown past what was known.
+        """
         resource, namespace = scope
         cache = self._cache(resource, namespace)
-        changes = [change for change in (cache.replace(listing) if cache is not None else ()) if _matters(change)]
+        if cache is None:
+            return 0
+        if listing.resource_version < asked_at:
+            logger.warning("the API server's history was rewound", extra={"resource": resource.qualified})
+            found = cache.start_over(listing)
+        else:
+            found = cache.replace(listing)
+        changes = [change for change in found if _matters(change)]
         for change in changes:
             self._mark_all(self._concerned(resource, change))
         return len(changes)

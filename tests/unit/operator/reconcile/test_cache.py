@@ -14,6 +14,10 @@ def obj(version: int, name: str = "a") -> dict[str, Any]:
     return {"metadata": {"namespace": "n", "name": name, "resourceVersion": str(version)}, "at": version}
 
 
+def changes_by_name(changes: tuple[Change, ...]) -> dict[str, Change]:
+    return {(change.after or change.before or {})["metadata"]["name"]: change for change in changes}
+
+
 def test_an_event_brings_an_object_and_the_next_one_replaces_it() -> None:
     cache = ObjectCache()
     assert cache.observe(obj(1)) == Change(None, obj(1))
@@ -62,6 +66,20 @@ def test_a_list_older_than_the_last_one_changes_nothing() -> None:
     cache.replace(Listing((obj(7),), 10))
     assert cache.replace(Listing((), 9)) == ()
     assert cache.get("n", "a") == obj(7)
+
+
+def test_a_rewound_history_is_taken_as_it_is_and_later_news_counts_again() -> None:
+    cache = ObjectCache()
+    cache.replace(Listing((obj(7), obj(8, "b")), 10))
+    cache.observe(obj(15))
+    cache.observe(obj(16, "c"))
+    assert cache.newest == 16
+    changes = cache.start_over(Listing((obj(7), obj(8, "b")), 12))
+    assert set(changes_by_name(changes)) == {"a", "c"}
+    assert [cached["at"] for cached in cache] == [7, 8]
+    assert cache.newest == 12
+    assert cache.observe(obj(13)) == Change(obj(7), obj(13))
+    assert cache.observe(obj(14, "c")) == Change(None, obj(14, "c"))
 
 
 def test_an_object_may_come_again_under_its_old_name() -> None:

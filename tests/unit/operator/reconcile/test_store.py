@@ -124,6 +124,14 @@ def test_a_list_reports_only_what_no_event_had_told(news: News) -> None:
     assert news.store.relist((POLICIES, None), Listing((), 6)) == 1
 
 
+def test_a_list_older_than_what_was_known_before_it_was_asked_for_is_a_rewound_history(news: News) -> None:
+    known = policy()
+    news.tell(POLICIES, known)
+    asked_at = news.store.newest((POLICIES, None))
+    assert news.store.relist((POLICIES, None), Listing((), asked_at - 1), asked_at=asked_at) == 1
+    assert news.store.newest((POLICIES, None)) == asked_at - 1
+
+
 def test_a_policy_that_names_no_gateway_stays_with_the_one_that_runs_it(news: News) -> None:
     news.tell(POLICIES, policy("none"))
     assert [obj["metadata"]["name"] for obj, _ in news.store.orphans().policies] == ["p"]
