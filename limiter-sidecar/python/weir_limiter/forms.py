@@ -17,6 +17,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,251}[A-Za-z0-9])?")
 _OBJECT: Final = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 _UNIX_PATH_MAX: Final = 106  # sun_path holds 108 bytes with its end; putting the socket in place takes one more
 _PORT_MAX: Final = 65_535
+_COUNT_MAX: Final = 1_000_000  # arbitrary; far beyond what a machine bears
 _STORE_SCHEMES: Final = ("redis://", "rediss://", "redis+unix://")
 
 
@@ -84,6 +85,14 @@ def duration(text: str) -> float:
     if not seconds:
         raise ValueError(f"must be a time above zero with its unit, such as 500us, 5ms, 2s or 1m, not {text!r}")
     return seconds
+
+
+def count(text: str) -> int:
+    """A whole number, 0 or more."""
+    number = int(text) if text.isascii() and text.isdigit() else _COUNT_MAX + 1
+    if number > _COUNT_MAX:
+        raise ValueError(f"must be a whole number from 0 to {_COUNT_MAX}, not {text!r}")
+    return number
 
 
 def boolean(text: str) -> bool:

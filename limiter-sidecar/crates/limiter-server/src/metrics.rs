@@ -15,6 +15,9 @@ use prometheus_client::registry::Registry;
 
 use crate::store::StoreFailure;
 
+/// Bounds in seconds of how long requests are held: from one tick of the timers to what a patient client bears.
+const HOLD_BOUNDS_S: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+
 /// Bounds in seconds. Dense around 1 ms, where a healthy store answers, and at 5 ms, the deadline.
 const LATENCY_BOUNDS_S: [f64; 12] =
     [0.000_1, 0.000_2, 0.000_3, 0.000_5, 0.000_75, 0.001, 0.001_5, 0.002, 0.003, 0.005, 0.007_5, 0.025];
@@ -34,6 +37,32 @@ struct RuleLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct FailureLabels {
     reason: StoreFailure,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RefundLabels {
+    reason: RefundReason,
+}
+
+/// Why a charge was given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum RefundReason {
+    /// The client went away while its request was held.
+    ClientGone,
+    /// The request had to be held, and as many are held as may.
+    HeldFull,
+    /// The limiter ends before the held request could leave.
+    Draining,
+}
+
+impl EncodeLabelValue for RefundReason {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
+        encoder.write_str(match self {
+            Self::ClientGone => "client_gone",
+            Self::HeldFull => "held_full",
+            Self::Draining => "draining",
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -130,6 +159,13 @@ pub(crate) struct Metrics {
     pub(crate) store_latency: Histogram,
     /// Seconds from the decoded request to the answer.
     pub(crate) decision: Histogram,
+    /// Requests that are held at this moment.
+    pub(crate) held_requests: Gauge,
+    /// Seconds that requests were held which then left.
+    pub(crate) hold: Histogram,
+    refunds: Family<RefundLabels, Counter>,
+    /// Charges that could not be given back: the store did not answer, or too many were due.
+    pub(crate) refunds_failed: Counter,
     pub(crate) ruleset_revision: Gauge<u64, AtomicU64>,
     pub(crate) ruleset_applied: Counter,
     pub(crate) ruleset_rejected: Counter,
@@ -146,6 +182,10 @@ impl Metrics {
             store_up: Gauge::default(),
             store_latency: Histogram::new(LATENCY_BOUNDS_S),
             decision: Histogram::new(LATENCY_BOUNDS_S),
+            held_requests: Gauge::default(),
+            hold: Histogram::new(HOLD_BOUNDS_S),
+            refunds: Family::default(),
+            refunds_failed: Counter::default(),
             ruleset_revision: Gauge::default(),
             ruleset_applied: Counter::default(),
             ruleset_rejected: Counter::default(),
@@ -167,6 +207,10 @@ impl Metrics {
         table.register("weir_ruleset_applied", "Rulesets that came into force", self.ruleset_applied.clone());
         table.register("weir_ruleset_rejected", "Rulesets that were refused", self.ruleset_rejected.clone());
         table.register("weir_watch_connected", "Whether the watch on the rules stands", self.watch_connected.clone());
+        table.register("weir_held_requests", "Requests that are held now", self.held_requests.clone());
+        table.register("weir_hold_seconds", "Time that requests were held before they left", self.hold.clone());
+        table.register("weir_refunds", "Charges to be given back", self.refunds.clone());
+        table.register("weir_refunds_failed", "Charges that could not be given back", self.refunds_failed.clone());
         table.register("weir_decision_seconds", "Time from decoded request to answer", self.decision.clone());
     }
 
@@ -178,6 +222,11 @@ impl Metrics {
     /// Counts a decision that the store did not give.
     pub(crate) fn count_store_failure(&self, reason: StoreFailure) {
         self.store_failures.get_or_create(&FailureLabels { reason }).inc();
+    }
+
+    /// Counts a charge that is to be given back.
+    pub(crate) fn count_refund(&self, reason: RefundReason) {
+        self.refunds.get_or_create(&RefundLabels { reason }).inc();
     }
 
     /// The counter of one outcome of one rule, to be kept by whoever counts.

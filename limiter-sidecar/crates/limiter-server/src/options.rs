@@ -84,6 +84,8 @@ pub struct Options {
     pub store: String,
     /// Time the store has for a decision, from the moment the request is decoded.
     pub store_deadline: Duration,
+    /// How many requests may be held at once until their leaky buckets let them leave.
+    pub max_held: usize,
     /// The `ConfigMap` to watch through the API, if any.
     pub rules_configmap: Option<ConfigMapName>,
     /// The directory where that `ConfigMap` is mounted, if any.

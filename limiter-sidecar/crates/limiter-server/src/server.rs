@@ -50,7 +50,7 @@ pub struct Server {
     options: Options,
     sockets: Option<Sockets>,
     threads: Vec<JoinHandle<()>>,
-    drain: watch::Sender<Option<Duration>>,
+    drain: watch::Sender<Option<Instant>>,
     end: watch::Sender<bool>,
 }
 
@@ -128,7 +128,7 @@ impl Server {
     pub fn stop(&mut self, drain: Duration) {
         self.shared.draining.store(true, Ordering::Relaxed);
         self.sockets = None;
-        self.drain.send_replace(Some(drain));
+        self.drain.send_replace(Some(Instant::now() + drain));
         for (place, thread) in std::mem::take(&mut self.threads).into_iter().enumerate() {
             if place > 0 {
                 self.end.send_replace(true);
