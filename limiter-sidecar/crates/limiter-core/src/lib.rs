@@ -13,6 +13,7 @@ pub mod evaluate;
 pub mod explain;
 mod headers;
 mod hex;
+mod hold;
 pub mod limit;
 pub mod matching;
 pub mod overrides;
