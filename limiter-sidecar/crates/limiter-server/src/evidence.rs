@@ -22,6 +22,8 @@ pub(crate) struct RuleEvidence {
     store_failures: AtomicU64,
     missing_key: AtomicU64,
     unknown_plan: AtomicU64,
+    held: AtomicU64,
+    would_hold: AtomicU64,
     /// Made when first needed: most rules never see most outcomes.
     series: [OnceLock<Counter>; OutcomeLabel::ALL.len()],
 }
@@ -37,6 +39,8 @@ pub(crate) struct Counts {
     store_failures: u64,
     missing_key: u64,
     unknown_plan: u64,
+    held: u64,
+    would_hold: u64,
 }
 
 /// Who a count is for, and where its series live.
@@ -58,6 +62,8 @@ impl RuleEvidence {
             store_failures: AtomicU64::new(0),
             missing_key: AtomicU64::new(0),
             unknown_plan: AtomicU64::new(0),
+            held: AtomicU64::new(0),
+            would_hold: AtomicU64::new(0),
             series: Default::default(),
         }
     }
@@ -91,6 +97,15 @@ impl RuleEvidence {
         self.series(OutcomeLabel::UnknownPlan, subject).inc();
     }
 
+    /// Counts that the rule had a request wait, beside that it allowed it; a shadow rule only would have.
+    #[allow(dead_code)] // used as soon as replies carry waits
+    pub(crate) fn count_hold(&self, enforces: bool, subject: Subject<'_>) {
+        let (counter, label) =
+            if enforces { (&self.held, OutcomeLabel::Held) } else { (&self.would_hold, OutcomeLabel::WouldHold) };
+        bump(counter);
+        self.series(label, subject).inc();
+    }
+
     /// The counts at this moment.
     pub(crate) fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -102,6 +117,8 @@ impl RuleEvidence {
             store_failures: read(&self.store_failures),
             missing_key: read(&self.missing_key),
             unknown_plan: read(&self.unknown_plan),
+            held: read(&self.held),
+            would_hold: read(&self.would_hold),
         }
     }
 
@@ -130,9 +147,11 @@ mod tests {
         evidence.count_unknown_plan(subject);
         evidence.count(Outcome::SkippedMissingKey, subject);
         evidence.count_missing_key();
+        evidence.count_hold(true, subject);
+        evidence.count_hold(false, subject);
         let counts = evidence.counts();
         assert_eq!((counts.requests, counts.rejected, counts.store_failures, counts.unknown_plan), (4, 1, 1, 1));
-        assert_eq!(counts.missing_key, 1);
+        assert_eq!((counts.missing_key, counts.held, counts.would_hold), (1, 1, 1));
         assert_eq!(counts.since_ms, 7);
         let text = metrics.encode(Connections { store_up: false, watch_connected: false });
         assert!(text.contains("outcome=\"rejected\"} 1"), "{text}");

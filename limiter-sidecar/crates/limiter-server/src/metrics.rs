@@ -2,18 +2,22 @@
 //! Every metric of the sidecar, in one table. Label values come from closed sets and from names of policies and rules;
 //! nothing that a client wrote can become one.
 
-use std::fmt::Write as _;
+mod labels;
+
 use std::sync::atomic::AtomicU64;
 
-use limiter_core::{Decision, Outcome};
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text};
+use limiter_core::Decision;
+use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use self::labels::{DecisionLabel, DecisionLabels, FailureLabels, RefundLabels, RuleLabels};
 use crate::store::StoreFailure;
+
+pub(crate) use self::labels::{OutcomeLabel, RefundReason};
 
 /// Bounds in seconds of how long requests are held: from one tick of the timers to what a patient client bears.
 const HOLD_BOUNDS_S: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
@@ -21,125 +25,6 @@ const HOLD_BOUNDS_S: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0,
 /// Bounds in seconds. Dense around 1 ms, where a healthy store answers, and at 5 ms, the deadline.
 const LATENCY_BOUNDS_S: [f64; 12] =
     [0.000_1, 0.000_2, 0.000_3, 0.000_5, 0.000_75, 0.001, 0.001_5, 0.002, 0.003, 0.005, 0.007_5, 0.025];
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DecisionLabels {
-    decision: DecisionLabel,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RuleLabels {
-    policy: String,
-    rule: String,
-    outcome: OutcomeLabel,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FailureLabels {
-    reason: StoreFailure,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RefundLabels {
-    reason: RefundReason,
-}
-
-/// Why a charge was given back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum RefundReason {
-    /// The client went away while its request was held.
-    ClientGone,
-    /// The request had to be held, and as many are held as may.
-    HeldFull,
-    /// The limiter ends before the held request could leave.
-    Draining,
-}
-
-impl EncodeLabelValue for RefundReason {
-    fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
-        encoder.write_str(match self {
-            Self::ClientGone => "client_gone",
-            Self::HeldFull => "held_full",
-            Self::Draining => "draining",
-        })
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct DecisionLabel(Decision);
-
-impl EncodeLabelValue for DecisionLabel {
-    fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
-        encoder.write_str(match self.0 {
-            Decision::Allowed => "allowed",
-            Decision::Refused => "refused",
-            Decision::Open => "open",
-            Decision::Closed => "closed",
-            Decision::Unmatched => "unmatched",
-            Decision::Exempt => "exempt",
-        })
-    }
-}
-
-/// What was counted for a rule on a request. `UnknownPlan` comes beside the request's own outcome.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum OutcomeLabel {
-    Allowed,
-    Rejected,
-    WouldReject,
-    SkippedMissingKey,
-    UnknownPlan,
-    StoreFailureOpen,
-    StoreFailureClosed,
-    Exempt,
-    Blocked,
-}
-
-impl OutcomeLabel {
-    /// Every value, in the order of their discriminants.
-    pub(crate) const ALL: [Self; 9] = [
-        Self::Allowed,
-        Self::Rejected,
-        Self::WouldReject,
-        Self::SkippedMissingKey,
-        Self::UnknownPlan,
-        Self::StoreFailureOpen,
-        Self::StoreFailureClosed,
-        Self::Exempt,
-        Self::Blocked,
-    ];
-
-    /// The label for a rule's outcome; none for a rule that was not asked.
-    pub(crate) fn of(outcome: Outcome) -> Option<Self> {
-        match outcome {
-            Outcome::Allowed => Some(Self::Allowed),
-            Outcome::Rejected => Some(Self::Rejected),
-            Outcome::WouldReject => Some(Self::WouldReject),
-            Outcome::SkippedMissingKey => Some(Self::SkippedMissingKey),
-            Outcome::Exempt => Some(Self::Exempt),
-            Outcome::Blocked => Some(Self::Blocked),
-            Outcome::StoreFailureOpen => Some(Self::StoreFailureOpen),
-            Outcome::StoreFailureClosed => Some(Self::StoreFailureClosed),
-            Outcome::NotEvaluated => None,
-        }
-    }
-}
-
-impl EncodeLabelValue for OutcomeLabel {
-    fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
-        encoder.write_str(match self {
-            Self::Allowed => "allowed",
-            Self::Rejected => "rejected",
-            Self::WouldReject => "would_reject",
-            Self::SkippedMissingKey => "skipped_missing_key",
-            Self::UnknownPlan => "unknown_plan",
-            Self::StoreFailureOpen => "store_failure_open",
-            Self::StoreFailureClosed => "store_failure_closed",
-            Self::Exempt => "exempt",
-            Self::Blocked => "blocked",
-        })
-    }
-}
 
 /// What is connected at the moment of a scrape.
 #[derive(Debug, Clone, Copy)]

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The labels of the metrics and their closed sets of values.
+
+use std::fmt::Write as _;
+
+use limiter_core::{Decision, Outcome};
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+
+use crate::store::StoreFailure;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct DecisionLabels {
+    pub(super) decision: DecisionLabel,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct RuleLabels {
+    pub(super) policy: String,
+    pub(super) rule: String,
+    pub(super) outcome: OutcomeLabel,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct FailureLabels {
+    pub(super) reason: StoreFailure,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct RefundLabels {
+    pub(super) reason: RefundReason,
+}
+
+/// Why a charge was given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum RefundReason {
+    /// The client went away while its request was held.
+    ClientGone,
+    /// The request had to be held, and as many are held as may.
+    HeldFull,
+    /// The limiter ends before the held request could leave.
+    Draining,
+}
+
+impl EncodeLabelValue for RefundReason {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
+        encoder.write_str(match self {
+            Self::ClientGone => "client_gone",
+            Self::HeldFull => "held_full",
+            Self::Draining => "draining",
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct DecisionLabel(pub(super) Decision);
+
+impl EncodeLabelValue for DecisionLabel {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
+        encoder.write_str(match self.0 {
+            Decision::Allowed => "allowed",
+            Decision::Refused => "refused",
+            Decision::Open => "open",
+            Decision::Closed => "closed",
+            Decision::Unmatched => "unmatched",
+            Decision::Exempt => "exempt",
+        })
+    }
+}
+
+/// What was counted for a rule on a request. `UnknownPlan`, `Held` and `WouldHold` come beside the request's own outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum OutcomeLabel {
+    Allowed,
+    Rejected,
+    WouldReject,
+    SkippedMissingKey,
+    UnknownPlan,
+    StoreFailureOpen,
+    StoreFailureClosed,
+    Exempt,
+    Blocked,
+    Held,
+    WouldHold,
+}
+
+impl OutcomeLabel {
+    /// Every value, in the order of their discriminants.
+    pub(crate) const ALL: [Self; 11] = [
+        Self::Allowed,
+        Self::Rejected,
+        Self::WouldReject,
+        Self::SkippedMissingKey,
+        Self::UnknownPlan,
+        Self::StoreFailureOpen,
+        Self::StoreFailureClosed,
+        Self::Exempt,
+        Self::Blocked,
+        Self::Held,
+        Self::WouldHold,
+    ];
+
+    /// The label for a rule's outcome; none for a rule that was not asked.
+    pub(crate) fn of(outcome: Outcome) -> Option<Self> {
+        match outcome {
+            Outcome::Allowed => Some(Self::Allowed),
+            Outcome::Rejected => Some(Self::Rejected),
+            Outcome::WouldReject => Some(Self::WouldReject),
+            Outcome::SkippedMissingKey => Some(Self::SkippedMissingKey),
+            Outcome::Exempt => Some(Self::Exempt),
+            Outcome::Blocked => Some(Self::Blocked),
+            Outcome::StoreFailureOpen => Some(Self::StoreFailureOpen),
+            Outcome::StoreFailureClosed => Some(Self::StoreFailureClosed),
+            Outcome::NotEvaluated => None,
+        }
+    }
+}
+
+impl EncodeLabelValue for OutcomeLabel {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
+        encoder.write_str(match self {
+            Self::Allowed => "allowed",
+            Self::Rejected => "rejected",
+            Self::WouldReject => "would_reject",
+            Self::SkippedMissingKey => "skipped_missing_key",
+            Self::UnknownPlan => "unknown_plan",
+            Self::StoreFailureOpen => "store_failure_open",
+            Self::StoreFailureClosed => "store_failure_closed",
+            Self::Exempt => "exempt",
+            Self::Blocked => "blocked",
+            Self::Held => "held",
+            Self::WouldHold => "would_hold",
+        })
+    }
+}
