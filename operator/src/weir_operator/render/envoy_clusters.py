@@ -13,8 +13,12 @@ _HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 _LIMITER_CONNECT_MS = 50  # a Unix socket answers in microseconds or not at all
 # Calls in flight at once. Beyond it Envoy fails calls itself, and so opens the gate, hence far above the default of
-# 1,024: even when every call takes its whole 50 ms, this is 16,384 / 0.05 = 327,680 requests/s.
-_LIMITER_CALLS = 16_384
+# 1,024: 10,000 that the limiter holds in the queues of leaky buckets (its default `--max-held`), and beside them, even
+# when every other call takes its whole 50 ms, 16,384 / 0.05 = 327,680 requests/s.
+_LIMITER_CALLS = 10_000 + 16_384
+# As many as the limiter takes on one connection. With the default of 1,024 held calls would fill one connection after
+# the other, each to be opened by a request that waits for it.
+_LIMITER_STREAMS = 4_096
 _UPSTREAM_CONNECT_MS = 1_000
 _UPSTREAM_CALLS = 8_192  # arbitrary; above the default of 1,024, which one busy gateway reaches in a short stall
 _UPSTREAM_BUFFER_BYTES = 32_768  # Envoy's advice for an edge; the default of 1 MiB per connection invites exhaustion
@@ -31,7 +35,9 @@ def limiter_cluster(gateway: Gateway) -> Message:
         "name": LIMITER_CLUSTER,
         "type": "STATIC",
         "connect_timeout": seconds(_LIMITER_CONNECT_MS),
-        "typed_extension_protocol_options": _speak({"http2_protocol_options": {}}),
+        "typed_extension_protocol_options": _speak(
+            {"http2_protocol_options": {"max_concurrent_streams": _LIMITER_STREAMS}}
+        ),
         "circuit_breakers": _at_most(_LIMITER_CALLS),
         "load_assignment": _one_endpoint(LIMITER_CLUSTER, {"pipe": {"path": gateway.envoy.limiter_socket}}),
     }
