@@ -47,6 +47,8 @@ pub(super) enum NoPlace {
     Full,
     /// The limiter ends before the request could leave.
     Draining,
+    /// Envoy does not wait that long.
+    Impatient,
 }
 
 /// The charge of a waiting request: given back when the request goes away before its time.
@@ -64,11 +66,14 @@ impl Room {
         Self { places: Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))), drain, metrics }
     }
 
-    /// Takes a place for a request that may leave at `leave`.
+    /// Takes a place for a request that may leave at `leave`, and that nobody waits for after `patience`.
     ///
     /// # Errors
     /// [`NoPlace`] when there is none; the request's charge is then for the caller to give back.
-    pub(super) fn enter(&self, leave: Instant) -> Result<Place, NoPlace> {
+    pub(super) fn enter(&self, leave: Instant, patience: Option<Instant>) -> Result<Place, NoPlace> {
+        if patience.is_some_and(|end| leave > end) {
+            return Err(NoPlace::Impatient);
+        }
         if self.drain.borrow().is_some_and(|end| is_too_late(leave, end)) {
             return Err(NoPlace::Draining);
         }
@@ -132,6 +137,7 @@ impl From<NoPlace> for RefundReason {
         match reason {
             NoPlace::Full => Self::HeldFull,
             NoPlace::Draining => Self::Draining,
+            NoPlace::Impatient => Self::Impatient,
         }
     }
 }

@@ -10,6 +10,8 @@ mod hold;
 mod listener;
 mod messages;
 #[allow(dead_code)] // used as soon as replies carry waits
+mod patience;
+#[allow(dead_code)] // used as soon as replies carry waits
 mod refunds;
 mod wire;
 

@@ -39,6 +39,8 @@ pub(crate) enum RefundReason {
     HeldFull,
     /// The limiter ends before the held request could leave.
     Draining,
+    /// The request had to be held for longer than Envoy waits.
+    Impatient,
 }
 
 impl EncodeLabelValue for RefundReason {
@@ -47,6 +49,7 @@ impl EncodeLabelValue for RefundReason {
             Self::ClientGone => "client_gone",
             Self::HeldFull => "held_full",
             Self::Draining => "draining",
+            Self::Impatient => "impatient",
         })
     }
 }

@@ -24,7 +24,7 @@ fn bench(most: usize) -> Bench {
 
 impl Bench {
     fn enter(&self, after: Duration) -> Result<Place, NoPlace> {
-        self.room.enter(Instant::now() + after)
+        self.room.enter(Instant::now() + after, None)
     }
 
     /// Holds a request for `after` in a task of its own, which has begun to wait when this returns.
@@ -147,4 +147,12 @@ async fn the_drain_turns_away_at_once_who_could_not_leave_in_time_and_nobody_els
     soon.await.unwrap().unwrap();
     assert_eq!(bench.enter(SECOND * 5).err(), Some(NoPlace::Draining));
     assert!(bench.enter(SECOND).is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_held_for_longer_than_envoy_waits() {
+    let bench = bench(1);
+    let now = Instant::now();
+    assert_eq!(bench.room.enter(now + SECOND + TICK, Some(now + SECOND)).err(), Some(NoPlace::Impatient));
+    assert!(bench.room.enter(now + SECOND, Some(now + SECOND)).is_ok());
 }
