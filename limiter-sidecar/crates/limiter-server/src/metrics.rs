@@ -17,7 +17,7 @@ use prometheus_client::registry::Registry;
 use self::labels::{DecisionLabel, DecisionLabels, FailureLabels, RefundLabels, RuleLabels};
 use crate::store::StoreFailure;
 
-pub(crate) use self::labels::{OutcomeLabel, RefundReason};
+pub(crate) use self::labels::{OutcomeLabel, RefundOutcome, RefundReason};
 
 /// Bounds in seconds of how long requests are held: from one tick of the timers to what a patient client bears.
 const HOLD_BOUNDS_S: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
@@ -49,8 +49,6 @@ pub(crate) struct Metrics {
     /// Seconds that requests were held which then left.
     pub(crate) hold: Histogram,
     refunds: Family<RefundLabels, Counter>,
-    /// Charges that could not be given back: the store did not answer, or too many were due.
-    pub(crate) refunds_failed: Counter,
     pub(crate) ruleset_revision: Gauge<u64, AtomicU64>,
     pub(crate) ruleset_applied: Counter,
     pub(crate) ruleset_rejected: Counter,
@@ -70,7 +68,6 @@ impl Metrics {
             held_requests: Gauge::default(),
             hold: Histogram::new(HOLD_BOUNDS_S),
             refunds: Family::default(),
-            refunds_failed: Counter::default(),
             ruleset_revision: Gauge::default(),
             ruleset_applied: Counter::default(),
             ruleset_rejected: Counter::default(),
@@ -94,8 +91,7 @@ impl Metrics {
         table.register("weir_watch_connected", "Whether the watch on the rules stands", self.watch_connected.clone());
         table.register("weir_held_requests", "Requests that are held now", self.held_requests.clone());
         table.register("weir_hold_seconds", "Time that requests were held before they left", self.hold.clone());
-        table.register("weir_refunds", "Charges to be given back", self.refunds.clone());
-        table.register("weir_refunds_failed", "Charges that could not be given back", self.refunds_failed.clone());
+        table.register("weir_refunds", "Charges to be given back, by why and how that ended", self.refunds.clone());
         table.register("weir_decision_seconds", "Time from decoded request to answer", self.decision.clone());
     }
 
@@ -109,9 +105,9 @@ impl Metrics {
         self.store_failures.get_or_create(&FailureLabels { reason }).inc();
     }
 
-    /// Counts a charge that is to be given back.
-    pub(crate) fn count_refund(&self, reason: RefundReason) {
-        self.refunds.get_or_create(&RefundLabels { reason }).inc();
+    /// Counts a charge that was to be given back.
+    pub(crate) fn count_refund(&self, reason: RefundReason, outcome: RefundOutcome) {
+        self.refunds.get_or_create(&RefundLabels { reason, outcome }).inc();
     }
 
     /// The counter of one outcome of one rule, to be kept by whoever counts.

@@ -14,7 +14,7 @@ use futures_util::stream::poll_fn;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
-use crate::metrics::{Metrics, RefundReason};
+use crate::metrics::{Metrics, RefundOutcome, RefundReason};
 
 /// Refunds under way at the same time: enough to fill the round trip, too few to be felt by decisions.
 const AT_ONCE: usize = 8;
@@ -31,6 +31,7 @@ pub(super) struct Refunds<C> {
 /// A charge to be given back, with its place in the room until that is done.
 struct Due<C> {
     charge: C,
+    reason: RefundReason,
     place: OwnedSemaphorePermit,
 }
 
@@ -42,14 +43,13 @@ impl<C> Refunds<C> {
         give_back: impl Fn(C) -> F,
     ) -> (Self, impl Future<Output = ()>) {
         let (queue, mut due) = mpsc::unbounded_channel::<Due<C>>();
-        let failed = Arc::clone(&metrics);
+        let counts = Arc::clone(&metrics);
         let work = poll_fn(move |context| due.poll_recv(context)).for_each_concurrent(AT_ONCE, move |due| {
-            let (attempt, failed) = (give_back(due.charge), Arc::clone(&failed));
-            let place = due.place;
+            let Due { charge, reason, place } = due;
+            let (attempt, counts) = (give_back(charge), Arc::clone(&counts));
             async move {
-                if !attempt.await {
-                    failed.refunds_failed.inc();
-                }
+                let outcome = if attempt.await { RefundOutcome::Done } else { RefundOutcome::Failed };
+                counts.count_refund(reason, outcome);
                 drop(place);
             }
         });
@@ -58,11 +58,10 @@ impl<C> Refunds<C> {
 
     /// Hands in a charge. Never waits.
     pub(super) fn hand_in(&self, charge: C, reason: RefundReason) {
-        self.metrics.count_refund(reason);
         let place = Arc::clone(&self.room).try_acquire_owned();
-        let queued = place.is_ok_and(|place| self.queue.send(Due { charge, place }).is_ok());
+        let queued = place.is_ok_and(|place| self.queue.send(Due { charge, reason, place }).is_ok());
         if !queued {
-            self.metrics.refunds_failed.inc();
+            self.metrics.count_refund(reason, RefundOutcome::Dropped);
         }
     }
 
@@ -99,8 +98,8 @@ mod tests {
         }
         refunds.flush(Duration::from_secs(1)).await;
         assert_eq!(*given.lock().unwrap(), (0..100).collect::<Vec<_>>());
-        assert!(shows(&metrics, "weir_refunds_total{reason=\"client_gone\"} 100"));
-        assert!(shows(&metrics, "weir_refunds_failed_total 1"));
+        assert!(shows(&metrics, "weir_refunds_total{reason=\"client_gone\",outcome=\"done\"} 99"));
+        assert!(shows(&metrics, "weir_refunds_total{reason=\"client_gone\",outcome=\"failed\"} 1"));
     }
 
     #[tokio::test(start_paused = true)]
@@ -138,6 +137,6 @@ mod tests {
         for _ in 0..=MAX_DUE {
             refunds.hand_in((), RefundReason::ClientGone);
         }
-        assert!(shows(&metrics, "weir_refunds_failed_total 1"));
+        assert!(shows(&metrics, "weir_refunds_total{reason=\"client_gone\",outcome=\"dropped\"} 1"));
     }
 }

@@ -28,6 +28,7 @@ pub(super) struct FailureLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct RefundLabels {
     pub(super) reason: RefundReason,
+    pub(super) outcome: RefundOutcome,
 }
 
 /// Why a charge was given back.
@@ -41,6 +42,27 @@ pub(crate) enum RefundReason {
     Draining,
     /// The request had to be held for longer than Envoy waits.
     Impatient,
+}
+
+/// How giving a charge back ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum RefundOutcome {
+    /// The store took it back.
+    Done,
+    /// The store did not say so; the charge may stay.
+    Failed,
+    /// Too many were due; the charge stays.
+    Dropped,
+}
+
+impl EncodeLabelValue for RefundOutcome {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
+        encoder.write_str(match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Dropped => "dropped",
+        })
+    }
 }
 
 impl EncodeLabelValue for RefundReason {
