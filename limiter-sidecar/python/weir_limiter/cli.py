@@ -78,7 +78,9 @@ def _parser() -> argparse.ArgumentParser:
     explain = commands.add_parser("explain", help="say which rules match a request, and which limits they apply")
     explain.add_argument("file", metavar="FILE", help="the ruleset document")
     explain.add_argument(
-        "request", metavar="REQUEST", help="JSON with method, host, path, headers and clientIP; - for standard input"
+        "request",
+        metavar="REQUEST",
+        help="JSON with method, host, path, headers, clientIP, principal and claims; - for standard input",
     )
     return parser
 

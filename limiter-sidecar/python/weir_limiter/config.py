@@ -17,6 +17,7 @@ from weir_limiter import forms
 
 HASH_KEY_MIN_BYTES: Final = 32  # the output length of SHA-256; a shorter key would be the weakest part
 ENV_PREFIX: Final = "WEIR_LIMITER_"
+JWT_NAMESPACE: Final = "envoy.filters.http.jwt_authn"  # that of Envoy's own filter
 LOG_LEVELS: Final = ("error", "warn", "info", "debug", "trace")
 
 
@@ -34,6 +35,8 @@ class Settings:
     rules_configmap: str | None  # NAMESPACE/NAME
     rules_dir: Path | None
     state_dir: Path | None
+    jwt_namespace: str
+    jwt_payload_key: str
     hash_key: bytes
     mode_header: bool
     log_level: str
@@ -80,6 +83,8 @@ FLAGS: Final = (
     Flag("rules-configmap", "NAMESPACE/NAME", "ConfigMap with the rules, watched through the API", forms.configmap),
     Flag("rules-dir", "DIR", "directory where that ConfigMap is mounted", Path),
     Flag("state-dir", "DIR", "directory for the last good rules, kept over restarts", Path),
+    Flag("jwt-namespace", "NAME", "metadata namespace of a verified token", forms.non_empty, JWT_NAMESPACE),
+    Flag("jwt-payload-key", "NAME", "key of its payload there (payload_in_metadata)", forms.non_empty, "jwt_payload"),
     Flag("hash-key-file", "FILE", "file with the key that hides subjects; or the key in WEIR_LIMITER_HASH_KEY", Path),
     Flag("mode-header", "", "tell clients with X-RateLimit-Mode when a limit is not enforced", forms.boolean, "true"),
     Flag("log-level", "LEVEL", ", ".join(LOG_LEVELS), forms.one_of(*LOG_LEVELS), "info"),
@@ -113,6 +118,8 @@ def read(given: Mapping[str, str | None], environment: Mapping[str, str]) -> Set
         rules_configmap=values["rules-configmap"],
         rules_dir=values["rules-dir"],
         state_dir=values["state-dir"],
+        jwt_namespace=values["jwt-namespace"],
+        jwt_payload_key=values["jwt-payload-key"],
         hash_key=hash_key,
         mode_header=values["mode-header"],
         log_level=values["log-level"],

@@ -28,6 +28,13 @@ def name(text: str) -> str:
     return text
 
 
+def non_empty(text: str) -> str:
+    """Any text but the empty one."""
+    if not text:
+        raise ValueError("must not be empty")
+    return text
+
+
 def configmap(text: str) -> str:
     """`NAMESPACE/NAME`."""
     namespace, separator, rest = text.partition("/")

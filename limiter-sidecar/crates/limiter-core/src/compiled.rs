@@ -15,10 +15,10 @@ use ipnet::IpNet;
 use sha2::{Digest, Sha256};
 
 use crate::limit::Limit;
-use crate::matching::{Index, NormalPath, Route};
+use crate::matching::{Captures, Index, NormalPath, Route};
 use crate::overrides::{Overrides, ValueDigest};
 use crate::ruleset::{Dialect, Document, Mode, OnStoreFailure, RulesetError, Visibility};
-use crate::subject::{BucketKey, HashKey, Identity, KeySpec, PolicyTag, RuleId};
+use crate::subject::{BucketKey, HashKey, Identity, KeySpec, PolicyTag, RuleId, Source};
 
 pub(crate) use names::ItemName;
 
@@ -42,6 +42,8 @@ pub struct Policy {
     generation: u64,
     tag: PolicyTag,
     exemptions: Box<[Exemption]>,
+    /// Where a key takes segments of the path, else empty: the policy's routes in the user's order.
+    captures: Box<[Route]>,
     rules: Box<[Rule]>,
     dialect: Dialect,
     documentation: Option<Box<str>>,
@@ -89,7 +91,7 @@ pub(crate) enum Missing {
 /// Where a plan is read from, and which of the rule's limits it means.
 #[derive(Debug)]
 pub(crate) struct Plans {
-    pub(crate) header: Box<str>,
+    pub(crate) from: Source,
     pub(crate) limits: HashMap<Box<[u8]>, usize>,
 }
 
@@ -193,6 +195,12 @@ impl Policy {
         self.tag
     }
 
+    /// What the policy's rules may take from a path: by the first of its routes, in the user's order, that covers the
+    /// request.
+    pub(crate) fn captures<'a>(&'a self, method: &str, path: &'a NormalPath) -> Captures<'a> {
+        self.captures.iter().find_map(|route| route.captures(method, path)).unwrap_or(Captures::NONE)
+    }
+
     pub(crate) fn exempts(&self, identity: &Identity<'_>) -> bool {
         self.exemptions.iter().any(|exemption| exemption.covers(identity))
     }
@@ -262,10 +270,10 @@ impl Rule {
     }
 
     pub(crate) fn plan(&self, identity: &Identity<'_>) -> PlanChoice {
-        let named = self.plans.as_ref().and_then(|plans| Some((plans, identity.header(&plans.header)?)));
+        let named = self.plans.as_ref().and_then(|plans| Some((plans, identity.value(&plans.from)?)));
         match named {
             None => PlanChoice { limit: 0, unknown: false },
-            Some((plans, name)) => match plans.limits.get(name) {
+            Some((plans, name)) => match plans.limits.get(name.as_bytes()) {
                 Some(limit) => PlanChoice { limit: *limit, unknown: false },
                 None => PlanChoice { limit: 0, unknown: true },
             },

@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::compiled::Ruleset;
 use crate::hex;
 use crate::limit::Limit;
+use crate::matching::NormalPath;
+use crate::overrides::digest_of;
 use crate::prepare::{RuleUse, Standing};
 use crate::request::{CLIENT_IP_HEADER, Request};
 use crate::ruleset::RulesetError;
@@ -71,6 +72,10 @@ struct RequestDoc {
     headers: BTreeMap<String, String>,
     #[serde(default, rename = "clientIP")]
     client_ip: Option<String>,
+    #[serde(default)]
+    principal: String,
+    #[serde(default)]
+    claims: serde_json::Value,
 }
 
 #[derive(Serialize)]
@@ -134,7 +139,7 @@ pub fn check(ruleset: &[u8]) -> Result<Summary, RulesetError> {
     })
 }
 
-/// Explains a request (`{method, host, path, headers, clientIP}`, JSON) at `now_s`; returns JSON.
+/// Explains a request (`{method, host, path, headers, clientIP, principal, claims}`, JSON) at `now_s`; returns JSON.
 ///
 /// # Errors
 /// [`ExplainError`] when the ruleset or the request is refused.
@@ -148,23 +153,30 @@ pub fn explain(ruleset: &[u8], request: &[u8], now_s: u64) -> Result<String, Exp
     let mut headers: BTreeMap<String, String> =
         doc.headers.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
     headers.extend(doc.client_ip.take().map(|address| (CLIENT_IP_HEADER.to_owned(), address)));
-    let request = Request { method: &doc.method, host: &doc.host, path: &doc.path, headers: &headers };
-    let identity = Identity::of(request);
+    let request = Request {
+        method: &doc.method,
+        host: &doc.host,
+        path: doc.path.as_bytes(),
+        headers: &headers,
+        principal: doc.principal.as_bytes(),
+        claims: &doc.claims,
+    };
+    let path = NormalPath::new(request.path);
     let prepared = ruleset.prepare(&request, now_s);
     let explanation = Explanation {
         matched: prepared.matched(),
         asks_store: prepared.needs_store(),
-        rules: prepared.rules().iter().map(|rule| explain_rule(rule, &identity)).collect(),
+        rules: prepared.rules().iter().map(|rule| explain_rule(rule, request, &path)).collect(),
     };
     serde_json::to_string(&explanation)
         .map_err(|error| ExplainError::Request { path: String::new(), message: error.to_string() })
 }
 
-fn explain_rule<'r>(rule: &RuleUse<'r>, identity: &Identity<'_>) -> RuleExplanation<'r> {
-    let mut key = Vec::new();
-    rule.rule.key().visit(identity, |source, value| {
-        let sha256 = value.map(|value| hex::encode(&Sha256::digest(value)));
-        key.push(SourceExplanation { source: source.name(), sha256 });
+fn explain_rule<'r>(rule: &RuleUse<'r>, request: Request<'_>, path: &NormalPath) -> RuleExplanation<'r> {
+    let identity = Identity::of(request).with_captures(rule.policy.captures(request.method, path));
+    let key = rule.rule.key().sources().iter().map(|source| {
+        let sha256 = identity.value(source).map(|value| hex::encode(&digest_of(&value)));
+        SourceExplanation { source: source.name(), sha256 }
     });
     let (outcome, check) = match rule.standing {
         Standing::Check(check) => ("checked", Some(check)),
@@ -178,7 +190,7 @@ fn explain_rule<'r>(rule: &RuleUse<'r>, identity: &Identity<'_>) -> RuleExplanat
         rule: rule.rule.name(),
         mode: rule.rule.mode().as_str(),
         outcome,
-        key,
+        key: key.collect(),
         limit: check.map(|check| LimitExplanation::of(check.limit)),
         cost: check.map(|check| check.cost),
         applied_override: rule.applied_override,

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bucket;
+pub mod claims;
 pub mod compiled;
 pub mod evaluate;
 pub mod explain;
@@ -17,6 +18,7 @@ mod hold;
 pub mod limit;
 pub mod matching;
 pub mod overrides;
+mod percent;
 pub mod prepare;
 mod problem;
 pub mod reply;
@@ -28,6 +30,7 @@ mod samples;
 pub mod subject;
 pub mod verdict;
 
+pub use claims::{Claim, Claims, NoClaims};
 pub use compiled::{Policy, Rule, Ruleset};
 pub use limit::Limit;
 pub use prepare::{Check, Prepared, RuleUse, Standing};

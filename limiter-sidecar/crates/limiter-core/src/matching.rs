@@ -31,6 +31,27 @@ impl Route {
     pub fn covers(&self, method: &str, path: &Reading) -> bool {
         self.methods.contains(method) && self.path.matches(path)
     }
+
+    /// What its template takes from a request that it covers. A path with several readings gives that of the first one
+    /// that is covered.
+    pub fn captures<'a>(&'a self, method: &str, path: &'a NormalPath) -> Option<Captures<'a>> {
+        let reading = path.readings().find(|reading| self.covers(method, reading))?;
+        Some(Captures(Some((&self.path, reading))))
+    }
+}
+
+/// The segments of a path that a route's template names.
+#[derive(Clone, Copy, Debug)]
+pub struct Captures<'a>(Option<(&'a PathPattern, &'a Reading)>);
+
+impl<'a> Captures<'a> {
+    /// Of a request that matches no template.
+    pub const NONE: Self = Self(None);
+
+    /// The segment that `{name}` stands for: decoded, without parameters, in lower case, since paths are compared so.
+    pub fn get(&self, name: &str) -> Option<&'a [u8]> {
+        self.0.and_then(|(pattern, reading)| pattern.capture(name, reading))
+    }
 }
 
 /// All policies by host and route. Policies are numbers here.

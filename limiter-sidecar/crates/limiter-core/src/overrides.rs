@@ -4,16 +4,24 @@
 //! Owns windows and precedence. A lookup hashes the request's own values and looks them up once for each set of named
 //! sources, so it costs the same with one override and with ten thousand.
 
+mod timeline;
+
 use std::collections::{BTreeMap, HashMap};
 
 use sha2::{Digest, Sha256};
 
+use self::timeline::Timeline;
 use crate::limit::Limit;
 use crate::ruleset::SubjectDoc;
-use crate::subject::{Identity, KeySpec, Source};
+use crate::subject::{KeySpec, Source, Value};
 
 /// SHA-256 over one source's value.
 pub type ValueDigest = [u8; 32];
+
+/// What an override names instead of this value.
+pub fn digest_of(value: &Value<'_>) -> ValueDigest {
+    Sha256::digest(value.as_bytes()).into()
+}
 
 /// One override, as far as one rule is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,21 +47,17 @@ pub enum Effect {
     Block,
 }
 
-impl Override {
-    /// Whether it is in force at `now_s`.
-    pub fn is_active(&self, now_s: u64) -> bool {
-        self.not_before <= now_s && self.not_after.is_none_or(|end| now_s < end)
-    }
-}
-
 /// All overrides of one rule.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// In order of precedence.
     list: Vec<Override>,
-    /// By the positions of the sources that a subject names: the values' digests in that order → places in `list`, ascending.
-    by_named: BTreeMap<Vec<usize>, HashMap<Vec<ValueDigest>, Vec<usize>>>,
+    /// By the positions of the sources that a subject names.
+    by_named: BTreeMap<Box<[usize]>, BySubject>,
 }
+
+/// The values' digests in the order of the positions → which of the list when.
+type BySubject = HashMap<Box<[ValueDigest]>, Timeline>;
 
 impl Overrides {
     /// Appends an override, of lower precedence than all before, for those of `subjects` that `spec` can match.
@@ -69,6 +73,7 @@ impl Overrides {
         subjects: &[Vec<SubjectDoc>],
     ) -> Result<(), (usize, usize, String)> {
         let place = self.list.len();
+        let until = entry.not_after.unwrap_or(u64::MAX);
         let sources: Vec<String> = spec.sources().iter().map(Source::name).collect();
         for (index, subject) in subjects.iter().enumerate() {
             let mut by_source = BTreeMap::new();
@@ -85,34 +90,26 @@ impl Overrides {
                 }
             }
             if matchable {
-                let (named, digests) = by_source.into_iter().unzip();
-                let places = self.by_named.entry(named).or_default().entry(digests).or_default();
-                if places.last() != Some(&place) {
-                    places.push(place);
-                }
+                let named = by_source.keys().copied().collect();
+                let digests = by_source.into_values().collect();
+                let timeline = self.by_named.entry(named).or_default().entry(digests).or_default();
+                timeline.fill(entry.not_before, until, place);
             }
         }
         self.list.push(entry);
         Ok(())
     }
 
-    /// Whether there is none, so that no value need be hashed.
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
     /// The override that counts for a request at `now_s`: the first in force with a subject that fits. A source of the key
     /// that a subject does not name may have any value or none.
-    pub fn find(&self, spec: &KeySpec, identity: &Identity<'_>, now_s: u64) -> Option<&Override> {
-        if self.is_empty() {
-            return None;
-        }
-        let mut digests: Vec<Option<ValueDigest>> = Vec::with_capacity(spec.sources().len());
-        spec.visit(identity, |_, value| digests.push(value.map(|value| Sha256::digest(value).into())));
+    ///
+    /// `digest` gives the request's value for a source of the key, by its position; it is asked only for sources that
+    /// some override names. One look-up for each set of sources that are named together, and a binary search in the
+    /// windows of the one subject that was found.
+    pub fn find(&self, now_s: u64, mut digest: impl FnMut(usize) -> Option<ValueDigest>) -> Option<&Override> {
         let first = self.by_named.iter().filter_map(|(named, by_digests)| {
-            let wanted: Vec<ValueDigest> = named.iter().map(|source| *digests.get(*source)?).collect::<Option<_>>()?;
-            let mut places = by_digests.get(&wanted)?.iter().copied();
-            places.find(|place| self.list.get(*place).is_some_and(|entry| entry.is_active(now_s)))
+            let wanted: Vec<ValueDigest> = named.iter().map(|source| digest(*source)).collect::<Option<_>>()?;
+            by_digests.get(&*wanted)?.at(now_s)
         });
         self.list.get(first.min()?)
     }

@@ -8,7 +8,7 @@ mod arguments;
 use crate::compiled::{Missing, Policy, Rule, Ruleset};
 use crate::limit::Limit;
 use crate::matching::{NormalHost, NormalPath};
-use crate::overrides::Effect;
+use crate::overrides::{Effect, Override, ValueDigest, digest_of};
 use crate::request::Request;
 use crate::ruleset::Mode;
 use crate::subject::{BucketKey, Identity, MissingSource, Source, Subject};
@@ -81,9 +81,17 @@ impl Ruleset {
             return prepared;
         }
         let identity = Identity::of(*request);
-        let mut preparation =
-            Preparation { ruleset: self, request, path: &path, identity, now_s, subjects: Vec::new() };
+        let mut preparation = Preparation {
+            ruleset: self,
+            request,
+            path: &path,
+            identity,
+            now_s,
+            subjects: Vec::new(),
+            digests: Vec::new(),
+        };
         for policy in policies.into_iter().filter_map(|place| self.policies().get(place)) {
+            preparation.enter(policy);
             let exempt = policy.exempts(&preparation.identity);
             for rule in policy.rules().iter().filter(|rule| rule.mode() != Mode::Disabled) {
                 prepared.rules.push(if exempt {
@@ -111,14 +119,24 @@ struct Preparation<'r, 'q> {
     path: &'q NormalPath,
     identity: Identity<'q>,
     now_s: u64,
-    /// By [`Rule::key_group`]: the hash of a subject is made once for all rules with one key.
-    subjects: Vec<(usize, Result<Subject, MissingSource>)>,
+    /// The first rule of each [`Rule::key_group`]: the hash of a subject is made once for all rules with one key.
+    subjects: Vec<(&'r Rule, Result<Subject, MissingSource>)>,
+    /// What overrides are looked up by, made when the first override asks for it.
+    digests: Vec<(&'r Source, Option<ValueDigest>)>,
 }
 
-impl<'r> Preparation<'r, '_> {
+impl<'r: 'q, 'q> Preparation<'r, 'q> {
+    /// Turns to the next policy: what was taken from the path by the routes of the one before is forgotten.
+    fn enter(&mut self, policy: &'r Policy) {
+        let captures = policy.captures(self.request.method, self.path);
+        self.identity = self.identity.with_captures(captures);
+        self.subjects.retain(|(rule, _)| !rule.key.needs_captures());
+        self.digests.retain(|(source, _)| !source.needs_captures());
+    }
+
     fn rule(&mut self, policy: &'r Policy, rule: &'r Rule, keys: &mut Vec<BucketKey>) -> RuleUse<'r> {
         let plan = rule.plan(&self.identity);
-        let found = rule.overrides.find(&rule.key, &self.identity, self.now_s);
+        let found = self.applied_override(rule);
         let standing = match found.map(|entry| &entry.effect) {
             Some(Effect::Exempt) => Standing::Exempt,
             Some(Effect::Block) => {
@@ -141,7 +159,7 @@ impl<'r> Preparation<'r, '_> {
     /// `limits`: those of the subject; `plan`: which of them.
     fn check(
         &mut self,
-        policy: &Policy,
+        policy: &'r Policy,
         rule: &'r Rule,
         limits: &'r [Limit],
         plan: usize,
@@ -172,13 +190,26 @@ impl<'r> Preparation<'r, '_> {
         Standing::Check(Check { key: place, limit, cost: rule.cost(self.request.method, self.path) })
     }
 
-    fn subject(&mut self, rule: &Rule) -> Result<Subject, MissingSource> {
-        if let Some((_, known)) = self.subjects.iter().find(|(group, _)| *group == rule.key_group) {
+    fn subject(&mut self, rule: &'r Rule) -> Result<Subject, MissingSource> {
+        if let Some((_, known)) = self.subjects.iter().find(|(first, _)| first.key_group == rule.key_group) {
             return *known;
         }
         let subject = self.ruleset.hash_key().subject(&rule.key, &self.identity);
-        self.subjects.push((rule.key_group, subject));
+        self.subjects.push((rule, subject));
         subject
+    }
+
+    fn applied_override(&mut self, rule: &'r Rule) -> Option<&'r Override> {
+        let Self { identity, digests, .. } = self;
+        rule.overrides.find(self.now_s, |place| {
+            let source = rule.key.sources().get(place)?;
+            if let Some((_, known)) = digests.iter().find(|(known, _)| *known == source) {
+                return *known;
+            }
+            let digest = identity.value(source).map(|value| digest_of(&value));
+            digests.push((source, digest));
+            digest
+        })
     }
 }
 

@@ -3,6 +3,8 @@
 //!
 //! Owns which headers carry what the limiter itself needs. Trusts no other source for the client's address.
 
+use crate::claims::Claims;
+
 /// The header in which Envoy hands over the client's address. Envoy overwrites it on every request, so a client cannot set it.
 pub const CLIENT_IP_HEADER: &str = "x-weir-client-ip";
 
@@ -52,10 +54,14 @@ pub struct Request<'a> {
     pub method: &'a str,
     /// The authority, as sent; a port and upper case are tolerated.
     pub host: &'a str,
-    /// The request target, as sent: with query, not normalised.
-    pub path: &'a str,
+    /// The request target, as sent: with query, not normalised, perhaps no text.
+    pub path: &'a [u8],
     /// All headers that Envoy forwards to the limiter.
     pub headers: &'a dyn Headers,
+    /// The principal of the client's certificate as Envoy verified it; empty without one.
+    pub principal: &'a [u8],
+    /// The claims of the token that Envoy verified.
+    pub claims: &'a dyn Claims,
 }
 
 impl<'a> Request<'a> {

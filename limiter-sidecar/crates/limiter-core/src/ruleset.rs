@@ -13,7 +13,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 pub use canonical::digest_of;
-pub use key::{KeyDoc, PlanSourceDoc, PrefixesDoc};
+pub use key::{KeyDoc, NothingDoc, PlanSourceDoc, PrefixesDoc};
 pub use overriding::{Action, OverrideDoc, SetLimitDoc, SubjectDoc};
 pub use policy::{Dialect, ExemptDoc, ExemptHeaderDoc, MatchDoc, PolicyDoc, ResponseDoc, RouteDoc};
 pub use rule::{Algorithm, CostDoc, LimitDoc, Mode, OnMissingKey, OnStoreFailure, PlansDoc, RuleDoc, Visibility};

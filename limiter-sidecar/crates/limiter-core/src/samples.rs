@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::bucket::Buckets;
 use crate::subject::BucketKey;
-use crate::{Delivery, HashKey, Prepared, Request, Response, Ruleset, Verdict};
+use crate::{Claims, Delivery, HashKey, NoClaims, Prepared, Request, Response, Ruleset, Verdict};
 
 /// A start time with as many digits as in production: 2025-12-01 in µs.
 pub(crate) const START_US: u64 = 1_764_547_200_000_000;
@@ -74,7 +74,7 @@ pub(crate) fn sha256(value: &str) -> String {
 }
 
 pub(crate) fn get<'a>(path: &'a str, headers: &'a [(&'a str, &'a str)]) -> Call<'a> {
-    Call { method: "GET", host: "api.example.com", path, headers }
+    Call { method: "GET", host: "api.example.com", path, headers, principal: "", claims: None }
 }
 
 /// A request that owns the list that [`Request`] borrows.
@@ -84,12 +84,21 @@ pub(crate) struct Call<'a> {
     pub(crate) host: &'a str,
     pub(crate) path: &'a str,
     pub(crate) headers: &'a [(&'a str, &'a str)],
+    pub(crate) principal: &'a str,
+    pub(crate) claims: Option<&'a Value>,
 }
 
 impl Call<'_> {
     pub(crate) fn request<R>(&self, then: impl FnOnce(&Request<'_>) -> R) -> R {
         let headers: std::collections::BTreeMap<&str, &str> = self.headers.iter().copied().collect();
-        then(&Request { method: self.method, host: self.host, path: self.path, headers: &headers })
+        then(&Request {
+            method: self.method,
+            host: self.host,
+            path: self.path.as_bytes(),
+            headers: &headers,
+            principal: self.principal.as_bytes(),
+            claims: self.claims.map_or(&NoClaims as &dyn Claims, |claims| claims),
+        })
     }
 
     pub(crate) fn prepare<'r>(&self, ruleset: &'r Ruleset) -> Prepared<'r> {

@@ -4,42 +4,21 @@
 //! Owns the injective encoding and the keyed hash. Raw values leave this module only towards hashes, never as text.
 
 mod address;
+mod cookie;
 mod hash;
+mod query;
+mod source;
+mod value;
 
 use std::net::IpAddr;
 
+use crate::matching::{Captures, NormalHost};
 use crate::request::Request;
-use crate::ruleset::KeyDoc;
 
 pub use address::{Masked, Prefixes, parse_client_ip};
 pub use hash::{BucketKey, HashKey, HashKeyError, PolicyTag, RuleId, Subject, rule_id};
-
-/// One source of a rule's key.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// The value of a header (lower-case name).
-    Header(Box<str>),
-    /// The client's network.
-    ClientIp(Prefixes),
-}
-
-impl Source {
-    /// As overrides name it: `header:<name>` or `clientIP`.
-    pub fn name(&self) -> String {
-        match self {
-            Self::Header(name) => format!("header:{name}"),
-            Self::ClientIp(_) => "clientIP".to_owned(),
-        }
-    }
-
-    /// For people: `header x-api-key` or `client address`.
-    pub fn describe(&self) -> String {
-        match self {
-            Self::Header(name) => format!("header {name}"),
-            Self::ClientIp(_) => "client address".to_owned(),
-        }
-    }
-}
+pub use source::Source;
+pub use value::Value;
 
 /// What tells the subjects of a rule apart: sources in the user's order; none means one counter for all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -51,17 +30,24 @@ pub struct KeySpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingSource(pub usize);
 
-/// A request with its client address parsed once.
+/// A request as one policy knows it: its client address parsed once, and what the policy's route takes from its path.
 #[derive(Clone, Copy)]
 pub struct Identity<'a> {
     request: Request<'a>,
     client: Option<IpAddr>,
+    captures: Captures<'a>,
 }
 
 impl<'a> Identity<'a> {
-    /// Parses the client's address out of the request.
+    /// Parses the client's address out of the request. No policy has taken anything from the path yet.
     pub fn of(request: Request<'a>) -> Self {
-        Self { request, client: request.client_ip().and_then(parse_client_ip) }
+        Self { request, client: request.client_ip().and_then(parse_client_ip), captures: Captures::NONE }
+    }
+
+    /// The same request for a policy whose route takes this from its path.
+    #[must_use]
+    pub fn with_captures(self, captures: Captures<'a>) -> Self {
+        Self { captures, ..self }
     }
 
     /// The client's address, un-mapped, or nothing when it is missing or unreadable.
@@ -73,18 +59,30 @@ impl<'a> Identity<'a> {
     pub fn header(&self, name: &str) -> Option<&'a [u8]> {
         self.request.headers.value(name).filter(|value| !value.is_empty())
     }
+
+    /// The request's value for a source; an empty one counts as missing.
+    pub fn value(&self, source: &Source) -> Option<Value<'a>> {
+        let value = match source {
+            Source::Header(name) => self.header(name).map(Value::borrowed),
+            Source::Cookie(name) => {
+                self.header("cookie").and_then(|header| cookie::value(header, name)).map(Value::borrowed)
+            }
+            Source::Query(name) => query::value(self.request.path, name).map(Value::Text),
+            Source::ClientIp(prefixes) => self.client.map(|client| Value::Network(prefixes.mask(client))),
+            Source::Claim(path) => self.request.claims.claim(path).and_then(Value::of_claim),
+            Source::Principal => Some(Value::borrowed(self.request.principal)),
+            Source::Path(name) => self.captures.get(name).map(Value::borrowed),
+            Source::Host => Some(Value::owned(NormalHost::new(self.request.host).as_str().to_owned())),
+            Source::Method => Some(Value::owned(self.request.method.to_ascii_uppercase())),
+        };
+        value.filter(|value| !value.as_bytes().is_empty())
+    }
 }
 
 impl KeySpec {
-    /// From the document. The caller has checked that names and prefix lengths make sense.
-    pub fn from_doc(key: &[KeyDoc]) -> Self {
-        let sources = key.iter().map(|entry| match entry {
-            KeyDoc::Header(name) => Source::Header(name.as_str().into()),
-            KeyDoc::ClientIp(prefixes) => {
-                Source::ClientIp(Prefixes { ipv4: prefixes.ipv4_prefix, ipv6: prefixes.ipv6_prefix })
-            }
-        });
-        Self { sources: sources.collect() }
+    /// A key of these sources, in the user's order.
+    pub fn new(sources: impl Into<Box<[Source]>>) -> Self {
+        Self { sources: sources.into() }
     }
 
     /// The sources in the user's order.
@@ -92,17 +90,9 @@ impl KeySpec {
         &self.sources
     }
 
-    /// Calls `visit` with each source and the request's value for it, if it has one, in order.
-    pub fn visit<'s>(&'s self, identity: &Identity<'_>, mut visit: impl FnMut(&'s Source, Option<&[u8]>)) {
-        for source in &self.sources {
-            match source {
-                Source::Header(name) => visit(source, identity.header(name)),
-                Source::ClientIp(prefixes) => {
-                    let masked = identity.client().map(|client| prefixes.mask(client));
-                    visit(source, masked.as_ref().map(Masked::as_bytes));
-                }
-            }
-        }
+    /// Whether a value of it depends on the policy's routes.
+    pub fn needs_captures(&self) -> bool {
+        self.sources.iter().any(Source::needs_captures)
     }
 }
 

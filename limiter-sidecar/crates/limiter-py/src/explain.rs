@@ -10,7 +10,7 @@ use limiter_core::explain::ExplainError;
 
 use crate::error::Error;
 
-/// Explains what a ruleset does with a request (JSON: `{method, host, path, headers, clientIP}`), as JSON.
+/// Explains what a ruleset does with a request (JSON: `{method, host, path, headers, clientIP, principal, claims}`), as JSON.
 ///
 /// Overrides count as of now. Raises `RulesetError` when the ruleset is refused, `ValueError` when the request is.
 #[pyfunction]

@@ -23,6 +23,8 @@ struct Settings {
     rules_configmap: Option<String>,
     rules_dir: Option<PathBuf>,
     state_dir: Option<PathBuf>,
+    jwt_namespace: String,
+    jwt_payload_key: String,
     hash_key: Vec<u8>,
     mode_header: bool,
     log_level: String,
@@ -46,6 +48,8 @@ impl Settings {
             rules_configmap: self.rules_configmap.as_deref().map(str::parse).transpose()?,
             rules_dir: self.rules_dir,
             state_dir: self.state_dir,
+            jwt_namespace: self.jwt_namespace,
+            jwt_payload_key: self.jwt_payload_key,
             hash_key: HashKey::new(&self.hash_key)?,
             mode_header: self.mode_header,
         })

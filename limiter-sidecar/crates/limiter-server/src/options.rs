@@ -92,6 +92,10 @@ pub struct Options {
     pub rules_dir: Option<PathBuf>,
     /// Where the last good document is kept over restarts, if anywhere.
     pub state_dir: Option<PathBuf>,
+    /// Namespace of the dynamic metadata in which Envoy leaves the payload of a verified token.
+    pub jwt_namespace: String,
+    /// The payload's key in it: `payload_in_metadata` of Envoy's JWT filter.
+    pub jwt_payload_key: String,
     /// Key of the hash that hides subjects from the store.
     pub hash_key: HashKey,
     /// Whether a response that passed for want of a store says so.

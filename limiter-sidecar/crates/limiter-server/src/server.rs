@@ -81,8 +81,7 @@ impl Server {
     /// [`ConfigError`] when the system refuses a thread or a socket.
     pub fn start(&mut self) -> Result<(), ConfigError> {
         let Some(Sockets { envoy, admin }) = self.sockets.take() else { return Ok(()) };
-        let Options { store_deadline, mode_header, .. } = self.options;
-        let decider = Arc::new(Decider::new(Arc::clone(&self.shared), store_deadline, mode_header));
+        let decider = Arc::new(Decider::new(Arc::clone(&self.shared), &self.options));
         let (shared, drain) = (Arc::clone(&self.shared), self.drain.subscribe());
         let data = run("weir-data", async move {
             tokio::spawn(Arc::clone(&shared.store).supervise());

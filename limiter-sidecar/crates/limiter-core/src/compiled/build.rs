@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use ipnet::IpNet;
 
-use super::{Exemption, Policy, Ruleset, override_build, rule_build};
+use super::{Exemption, Policy, Rule, Ruleset, override_build, rule_build};
 use crate::hex;
 use crate::matching::{HostPattern, Index, MethodSet, PathPattern, Route};
 use crate::ruleset::{Document, ExemptDoc, Mode, PolicyDoc, RouteDoc, RulesetError};
@@ -43,7 +43,7 @@ pub(super) fn ruleset(document: &Document, hash_key: &HashKey) -> Result<Ruleset
         }
         let hosts = hosts(doc, &path)?;
         let routes = routes(doc, &path)?;
-        policies.push(builder.policy(doc, &path)?);
+        policies.push(builder.policy(doc, &routes, &path)?);
         if doc.rules.iter().any(|rule| rule.mode != Mode::Disabled) {
             index.insert(place, &hosts, &routes);
         }
@@ -64,11 +64,11 @@ pub(super) fn ruleset(document: &Document, hash_key: &HashKey) -> Result<Ruleset
 }
 
 impl Builder<'_> {
-    fn policy(&mut self, doc: &PolicyDoc, path: &str) -> Result<Policy, RulesetError> {
+    fn policy(&mut self, doc: &PolicyDoc, routes: &[Route], path: &str) -> Result<Policy, RulesetError> {
         if !is_object_id(&doc.id) {
             return Err(RulesetError::invalid(format!("{path}.id"), "must be \"namespace/name\""));
         }
-        let mut rules = Vec::with_capacity(doc.rules.len());
+        let mut rules: Vec<Rule> = Vec::with_capacity(doc.rules.len());
         for (place, rule) in doc.rules.iter().enumerate() {
             let path = format!("{path}.rules[{place}]");
             if doc.rules.iter().take(place).any(|before| before.name == rule.name) {
@@ -84,6 +84,7 @@ impl Builder<'_> {
             generation: doc.generation,
             tag: PolicyTag::of(&doc.id),
             exemptions: exemptions(doc, path)?,
+            captures: if rules.iter().any(|rule| rule.key.needs_captures()) { routes.into() } else { Box::default() },
             rules: rules.into(),
             dialect: doc.response.headers,
             documentation: doc.response.documentation.as_deref().map(Into::into),

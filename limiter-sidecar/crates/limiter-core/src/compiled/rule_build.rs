@@ -79,7 +79,7 @@ fn limits(doc: &RuleDoc, path: &str) -> Result<(Vec<Limit>, Option<Plans>), Rule
     let Some(PlansDoc { from, limits: by_plan }) = &doc.plans else {
         return Ok((limits, None));
     };
-    let header = key_build::plan_source(from, &format!("{path}.plans.from"))?;
+    let from = key_build::plan_source(from, &format!("{path}.plans.from"))?;
     let mut places = std::collections::HashMap::with_capacity(by_plan.len());
     for (plan, doc) in by_plan {
         if plan.is_empty() {
@@ -88,7 +88,7 @@ fn limits(doc: &RuleDoc, path: &str) -> Result<(Vec<Limit>, Option<Plans>), Rule
         places.insert(plan.as_bytes().into(), limits.len());
         limits.push(limit(*doc, &format!("{path}.plans.limits.{plan}"))?);
     }
-    Ok((limits, Some(Plans { header, limits: places })))
+    Ok((limits, Some(Plans { from, limits: places })))
 }
 
 fn limit(doc: LimitDoc, path: &str) -> Result<Limit, RulesetError> {

@@ -3,6 +3,8 @@
 //!
 //! Routers differ in what they take for the same path, so everything that some router folds is folded here.
 
+use crate::percent;
+
 /// A path in every form that some router may take it for.
 ///
 /// Whether `;` begins parameters or is a character like any other depends on the server behind: for one `/a/..;/b` is
@@ -40,9 +42,9 @@ struct Semicolons {
 impl NormalPath {
     /// Normalises a request target: cuts query and fragment, decodes each escape once, drops empty and `.` segments,
     /// lets `..` take back a segment. Escaped and backward slashes separate as well.
-    pub fn new(target: &str) -> Self {
-        let end = target.bytes().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(target.len());
-        let path = target.as_bytes().get(..end).unwrap_or_default();
+    pub fn new(target: &[u8]) -> Self {
+        let end = target.iter().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(target.len());
+        let path = target.get(..end).unwrap_or_default();
         let mut met = Semicolons::default();
         let without_parameters = Reading::new(path, Parameters::All, &mut met);
         let mut others = Vec::new();
@@ -73,7 +75,7 @@ impl Reading {
         let mut start = reading.open();
         let mut in_parameters = false;
         let mut rest = path;
-        while let Some((byte, escaped, after)) = decode(rest) {
+        while let Some((byte, escaped, after)) = percent::first(rest) {
             rest = after;
             if byte == b';' {
                 met.escaped |= escaped;
@@ -124,24 +126,13 @@ impl Parameters {
     }
 }
 
-/// The next byte, decoded if an escape stands there, whether one did, and what follows. An invalid escape is kept.
-fn decode(bytes: &[u8]) -> Option<(u8, bool, &[u8])> {
-    let hex = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
-    if let [b'%', high, low, rest @ ..] = bytes
-        && let (Some(high), Some(low)) = (hex(*high), hex(*low))
-    {
-        return Some((high << 4 | low, true, rest));
-    }
-    bytes.split_first().map(|(byte, rest)| (*byte, false, rest))
-}
-
 /// One segment of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Segment {
     /// These bytes, normalised.
     Literal(Box<[u8]>),
-    /// Any one segment.
-    Any,
+    /// Any one segment, by this name.
+    Capture(Box<str>),
 }
 
 /// Which paths: `/a/b` exactly, `/a/*` that and everything below, `{name}` for any one segment.
@@ -178,7 +169,7 @@ impl PathPattern {
                 return wrong("\"{name}\" stands for one whole segment, \"*\" for all that follow at the end");
             }
             if is_template {
-                segments.push(Segment::Any);
+                segments.push(Segment::Capture(inner.into()));
             } else {
                 // A pattern holds no unescaped semicolon, and an escaped one is meant as a character.
                 let literal = Reading::new(text.as_bytes(), Parameters::None, &mut Semicolons::default());
@@ -196,9 +187,15 @@ impl PathPattern {
         let mut path = path.segments();
         let front = self.segments.iter().all(|segment| match (segment, path.next()) {
             (_, None) => false,
-            (Segment::Any, Some(_)) => true,
+            (Segment::Capture(_), Some(_)) => true,
             (Segment::Literal(wanted), Some(found)) => **wanted == *found,
         });
         front && (self.prefix || path.next().is_none())
+    }
+
+    /// What `{name}` stands for in a reading that the pattern covers, in lower case; nothing when it has no such segment.
+    pub fn capture<'p>(&self, name: &str, path: &'p Reading) -> Option<&'p [u8]> {
+        let is_it = |segment: &Segment| matches!(segment, Segment::Capture(found) if **found == *name);
+        path.segments().nth(self.segments.iter().position(is_it)?)
     }
 }

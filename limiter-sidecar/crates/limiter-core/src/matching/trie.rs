@@ -39,7 +39,7 @@ impl Trie {
             for segment in &route.path.segments {
                 node = match segment {
                     Segment::Literal(bytes) => node.literal.entry(bytes.clone()).or_default(),
-                    Segment::Any => node.any.get_or_insert_default(),
+                    Segment::Capture(_) => node.any.get_or_insert_default(),
                 };
             }
             let entries = if route.path.prefix { &mut node.prefix } else { &mut node.exact };

@@ -2,9 +2,10 @@
 use std::collections::HashMap;
 
 use super::*;
+use crate::claims::NoClaims;
 
 fn request(headers: &dyn Headers) -> Request<'_> {
-    Request { method: "GET", host: "api.example.com", path: "/", headers }
+    Request { method: "GET", host: "api.example.com", path: b"/", headers, principal: b"", claims: &NoClaims }
 }
 
 #[test]

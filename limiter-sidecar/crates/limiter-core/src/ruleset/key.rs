@@ -9,10 +9,29 @@ use serde::Deserialize;
 pub enum KeyDoc {
     /// A header, by lower-case name.
     Header(String),
+    /// A cookie, by name.
+    Cookie(String),
+    /// A query parameter, by name.
+    Query(String),
     /// The client's network.
     #[serde(rename = "clientIP")]
     ClientIp(PrefixesDoc),
+    /// A claim of the verified token, by the names of the members that lead to it.
+    Claim(Vec<String>),
+    /// The principal of the client's certificate.
+    Principal(NothingDoc),
+    /// The segment of the path that the route's template gives this name.
+    Path(String),
+    /// The host.
+    Host(NothingDoc),
+    /// The method.
+    Method(NothingDoc),
 }
+
+/// An object without members, for sources that need none.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct NothingDoc {}
 
 /// How much of a client's address counts.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -30,4 +49,6 @@ pub struct PrefixesDoc {
 pub enum PlanSourceDoc {
     /// A header, by lower-case name.
     Header(String),
+    /// A claim of the verified token, by the names of the members that lead to it.
+    Claim(Vec<String>),
 }

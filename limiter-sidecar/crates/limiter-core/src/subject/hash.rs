@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use thiserror::Error;
 
-use super::{Identity, KeySpec, MissingSource, Source};
+use super::{Identity, KeySpec, MissingSource, Source, Value};
 use crate::ruleset::Algorithm;
 
 /// Version of the encoding below; a change starts all counters afresh.
@@ -21,6 +21,16 @@ const SHARED: u8 = 1;
 const TUPLE: u8 = 2;
 const HEADER: u8 = 1;
 const CLIENT_IP: u8 = 2;
+const COOKIE: u8 = 3;
+const QUERY: u8 = 4;
+const CLAIM: u8 = 5;
+const PRINCIPAL: u8 = 6;
+const PATH: u8 = 7;
+const HOST: u8 = 8;
+const METHOD: u8 = 9;
+
+/// Set in the length of a list, which so never feeds what a text feeds: no text is that long.
+const LIST: u64 = 1 << 63;
 
 /// The identity of a rule's record inside a bucket string.
 pub type RuleId = [u8; 8];
@@ -98,15 +108,10 @@ impl HashKey {
     pub fn subject(&self, spec: &KeySpec, identity: &Identity<'_>) -> Result<Subject, MissingSource> {
         let mut hash = self.start(TUPLE);
         feed_sources(&mut hash, spec);
-        let (mut position, mut missing) = (0, None);
-        spec.visit(identity, |_, value| {
-            match value {
-                Some(value) => feed(&mut hash, value),
-                None => missing = missing.or(Some(MissingSource(position))),
-            }
-            position += 1;
-        });
-        missing.map_or_else(|| Ok(finish(hash)), Err)
+        for (place, source) in spec.sources().iter().enumerate() {
+            feed_value(&mut hash, &identity.value(source).ok_or(MissingSource(place))?);
+        }
+        Ok(finish(hash))
     }
 
     fn start(&self, kind: u8) -> Hmac<Sha256> {
@@ -195,13 +200,33 @@ fn feed_sources(hash: &mut impl Feed, spec: &KeySpec) {
     hash.add(&(spec.sources().len() as u64).to_be_bytes());
     for source in spec.sources() {
         match source {
-            Source::Header(name) => {
-                hash.add(&[HEADER]);
-                feed(hash, name.as_bytes());
-            }
+            Source::Header(name) => feed_named(hash, HEADER, name),
+            Source::Cookie(name) => feed_named(hash, COOKIE, name),
+            Source::Query(name) => feed_named(hash, QUERY, name),
             Source::ClientIp(prefixes) => hash.add(&[CLIENT_IP, prefixes.ipv4, prefixes.ipv6]),
+            Source::Claim(path) => {
+                hash.add(&[CLAIM]);
+                hash.add(&(path.len() as u64).to_be_bytes());
+                path.iter().for_each(|member| feed(hash, member.as_bytes()));
+            }
+            Source::Principal => hash.add(&[PRINCIPAL]),
+            Source::Path(name) => feed_named(hash, PATH, name),
+            Source::Host => hash.add(&[HOST]),
+            Source::Method => hash.add(&[METHOD]),
         }
     }
+}
+
+fn feed_named(hash: &mut impl Feed, kind: u8, name: &str) {
+    hash.add(&[kind]);
+    feed(hash, name.as_bytes());
+}
+
+fn feed_value(hash: &mut impl Feed, value: &Value<'_>) {
+    let text = value.as_bytes();
+    let mark = if matches!(value, Value::List(_)) { LIST } else { 0 };
+    hash.add(&(text.len() as u64 | mark).to_be_bytes());
+    hash.add(text);
 }
 
 fn finish(hash: Hmac<Sha256>) -> Subject {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use proptest::prelude::*;
 
 use super::*;
+use crate::claims::NoClaims;
 use crate::request::CLIENT_IP_HEADER;
 use crate::ruleset::Algorithm;
 use crate::samples::hash_key;
@@ -25,7 +26,7 @@ fn header_source(name: &str) -> Source {
 
 fn subject(spec: &KeySpec, headers: &[(&str, &[u8])]) -> Result<Subject, MissingSource> {
     let headers: BTreeMap<&str, &[u8]> = headers.iter().copied().collect();
-    let request = Request { method: "GET", host: "", path: "/", headers: &headers };
+    let request = Request { method: "GET", host: "", path: b"/", headers: &headers, principal: b"", claims: &NoClaims };
     hash_key().subject(spec, &Identity::of(request))
 }
 

@@ -10,11 +10,13 @@ use limiter_core::{Delivery, Prepared, Reply, Verdict};
 use redis::Cmd;
 use tokio::time::Instant;
 
+use super::claims::PayloadPlace;
 use super::grpc::Status;
 use super::messages::CheckResponse;
 use super::wire::{self, Received};
 use crate::clock::now_ms;
 use crate::evidence::Subject;
+use crate::options::Options;
 use crate::rules::Live;
 use crate::shared::Shared;
 use crate::store::{Call, StoreFailure};
@@ -22,6 +24,7 @@ use crate::store::{Call, StoreFailure};
 /// Decides requests. One for all connections of the data plane.
 pub(crate) struct Decider {
     shared: Arc<Shared>,
+    payload_place: PayloadPlace,
     store_deadline: Duration,
     mode_header: bool,
     sequence: AtomicU64,
@@ -41,8 +44,17 @@ impl Call for Prepared<'_> {
 }
 
 impl Decider {
-    pub(crate) fn new(shared: Arc<Shared>, store_deadline: Duration, mode_header: bool) -> Self {
-        Self { shared, store_deadline, mode_header, sequence: AtomicU64::new(0) }
+    pub(crate) fn new(shared: Arc<Shared>, options: &Options) -> Self {
+        Self {
+            shared,
+            payload_place: PayloadPlace {
+                namespace: options.jwt_namespace.clone(),
+                key: options.jwt_payload_key.clone(),
+            },
+            store_deadline: options.store_deadline,
+            mode_header: options.mode_header,
+            sequence: AtomicU64::new(0),
+        }
     }
 
     pub(crate) fn is_ready(&self) -> bool {
@@ -55,7 +67,7 @@ impl Decider {
     /// [`Status`] for a message that is none, and while there are no rules: then Envoy's own failure mode decides.
     /// That one is open for every rule, also for those that fail closed, so a limiter is not ready before it has rules.
     pub(super) async fn check(&self, message: Bytes) -> Result<CheckResponse, Status> {
-        let received = Received::decode(message)?;
+        let received = Received::decode(message, &self.payload_place)?;
         let decoded = Instant::now();
         let Some(live) = self.shared.book.live_for_request() else {
             return Err(Status::NO_RULES);

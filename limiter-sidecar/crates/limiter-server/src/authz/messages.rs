@@ -17,8 +17,20 @@ pub(crate) struct CheckRequest {
 /// `envoy.service.auth.v3.AttributeContext`
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct AttributeContext {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) source: Option<Peer>,
     #[prost(message, optional, tag = "4")]
     pub(crate) request: Option<Request>,
+    /// An `envoy.config.core.v3.Metadata`, left as it came: most rulesets never look into it.
+    #[prost(bytes = "bytes", tag = "11")]
+    pub(crate) metadata_context: Bytes,
+}
+
+/// `envoy.service.auth.v3.AttributeContext.Peer`
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct Peer {
+    #[prost(bytes = "bytes", tag = "4")]
+    pub(crate) principal: Bytes,
 }
 
 /// `envoy.service.auth.v3.AttributeContext.Request`

@@ -4,6 +4,7 @@
 //! hyper directly, because two unary methods do not pay for a gRPC framework. Decides nothing itself.
 
 mod check;
+mod claims;
 mod grpc;
 #[allow(dead_code)] // used as soon as replies carry waits
 mod hold;
