@@ -8,6 +8,8 @@ mod claims;
 mod grpc;
 #[allow(dead_code)] // used as soon as replies carry waits
 mod hold;
+#[allow(dead_code)] // used as soon as replies carry waits
+mod lateness;
 mod listener;
 mod messages;
 #[allow(dead_code)] // used as soon as replies carry waits
