@@ -88,3 +88,14 @@ def fetch(url: str) -> Answer:
     target = urlsplit(url)
     with Client(url) as client:
         return client.send("GET", f"{target.path or '/'}{'?' + target.query if target.query else ''}")
+
+
+def sample(exposition: str, name: str, **labels: str) -> float:
+    """The value of a metric in a page of metrics; 0 for a series that does not exist (yet)."""
+    wanted = {f'{label}="{value}"' for label, value in labels.items()}
+    for line in exposition.splitlines():
+        series, _, value = line.rpartition(" ")
+        found, _, rest = series.partition("{")
+        if found == name and wanted <= set(rest.rstrip("}").split(",")) | {""}:
+            return float(value)
+    return 0.0

@@ -38,6 +38,7 @@ class Layout:
 
     pairs: int = 2
     patience: Patience = PRODUCTION
+    max_delay_ms: int = 0  # how long a limiter may hold a request in a queue
     hosts: Mapping[str, Sequence[str]] = field(default_factory=lambda: dict(TEAM_HOSTS))
 
     @property
@@ -66,4 +67,6 @@ def chart_values(layout: Layout, *, admin_ports: Sequence[int], upstream_port: i
         "forwardedHeaders": {"withhold": ["cookie", "authorization"]},
         "envoy": envoy,
     }
+    if layout.max_delay_ms:
+        gateway["queueing"] = {"maxDelay": f"{layout.max_delay_ms}ms"}
     return {"gateways": [gateway]}

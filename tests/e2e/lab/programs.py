@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lab.client import fetch
+from lab.client import fetch, sample
 from lab.processes import Part, PartFailedError, free_port, spawn
 from lab.waiting import eventually
 from lab.workspace import VENV
@@ -82,6 +82,10 @@ class Limiter:
     def status(self) -> Any:
         """Its status document. Raises OSError while it is away."""
         return fetch(f"{self.url}/status").json()
+
+    def metric(self, name: str, **labels: str) -> float:
+        """A metric's value; 0 for a series that does not exist (yet)."""
+        return sample(fetch(f"{self.url}/metrics").body.decode(), name, **labels)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,14 @@ def limit(requests: int, period_s: float = 1, burst: int | None = None) -> dict[
     }  # fmt: skip
 
 
+def leaky(requests: int, period_s: float = 1, *, queue: int, max_delay_s: float) -> dict[str, Any]:
+    """A leaky bucket whose queue holds `queue` requests for at most `max_delay_s`."""
+    return {
+        "algorithm": "LeakyBucket", "requests": requests, "periodUs": round(period_s * 1e6), "queue": queue,
+        "maxDelayUs": round(max_delay_s * 1e6),
+    }  # fmt: skip
+
+
 def rule(name: str = "burst", **members: Any) -> dict[str, Any]:
     """An enforcing, public rule of 5/s per x-api-key; `members` replace."""
     return {

@@ -38,9 +38,10 @@ class Answer:
 
 
 class Envoy:
-    """One connection to a sidecar's socket (`unix:PATH` or `ADDRESS:PORT`)."""
+    """One connection to a sidecar's socket (`unix:PATH` or `ADDRESS:PORT`); a call gives up after `within_s`."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, *, within_s: float = _WITHIN_S) -> None:
+        self._within_s = within_s
         # Envoy sends its cluster's name as the authority; gRPC would send the escaped path, which no server accepts.
         options = [("grpc.default_authority", "limiter"), ("grpc.use_local_subchannel_pool", 1)]
         self.channel = grpc.aio.insecure_channel(target, options=options)
@@ -51,9 +52,9 @@ class Envoy:
         )
 
     @classmethod
-    def beside(cls, socket: Path) -> Self:
+    def beside(cls, socket: Path, *, within_s: float = _WITHIN_S) -> Self:
         """Ask the sidecar that listens on a Unix socket."""
-        return cls(f"unix:{socket}")
+        return cls(f"unix:{socket}", within_s=within_s)
 
     async def __aenter__(self) -> Self:
         return self
@@ -72,7 +73,7 @@ class Envoy:
         """Ask about a request that the caller has put together."""
         request = external_auth_pb2.CheckRequest()
         request.attributes.request.http.CopyFrom(http)
-        return _answer(await self._check(request, timeout=_WITHIN_S))
+        return _answer(await self._check(request, timeout=self._within_s))
 
     async def key(self, key: str, path: str = "/v1/orders", **headers: str) -> Answer:
         """Ask about a request with this API key."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lab.client import sample
 from lab.processes import Part, free_port, spawn
 from lab.waiting import eventually
 from rig.documents import GATEWAY, revision_of
@@ -119,13 +120,7 @@ class Sidecar:
 
     def metric(self, name: str, **labels: str) -> float:
         """A metric's value; 0 for a series that does not exist (yet)."""
-        wanted = {f'{label}="{value}"' for label, value in labels.items()}
-        for line in self.get("/metrics")[1].splitlines():
-            series, _, value = line.rpartition(" ")
-            found, _, rest = series.partition("{")
-            if found == name and wanted <= set(rest.rstrip("}").split(",")) | {""}:
-                return float(value)
-        return 0.0
+        return sample(self.get("/metrics")[1], name, **labels)
 
     def resident_bytes(self) -> int:
         """Its resident memory."""
