@@ -9,6 +9,15 @@ use serde_json::Value as Json;
 /// Lists nested deeper than this are no value; tokens that people issue nest them once. Bounds the recursion.
 pub const MAX_LIST_DEPTH: usize = 8;
 
+/// Where Envoy's JWT filter leaves the payload of a token that it has verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PayloadPlace {
+    /// The namespace of the dynamic metadata.
+    pub namespace: Box<str>,
+    /// The key in it: the filter's `payload_in_metadata`.
+    pub key: Box<str>,
+}
+
 /// Read access to the claims of a request's verified token.
 pub trait Claims: Sync {
     /// The claim at the end of a path of member names. Nothing when there is no token or no such member, and for what

@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use ipnet::IpNet;
 use sha2::{Digest, Sha256};
 
+use crate::claims::PayloadPlace;
 use crate::limit::Limit;
 use crate::matching::{Captures, Index, NormalPath, Route};
 use crate::overrides::{Overrides, ValueDigest};
@@ -28,6 +29,7 @@ pub struct Ruleset {
     gateway: Box<str>,
     revision: u64,
     digest: Box<str>,
+    payload_place: Option<PayloadPlace>,
     overrides: usize,
     rules: usize,
     policies: Vec<Policy>,
@@ -134,6 +136,11 @@ impl Ruleset {
     /// `sha256:` and hex, over everything but the revision.
     pub fn digest(&self) -> &str {
         &self.digest
+    }
+
+    /// Where its claims are read from, if it says so.
+    pub fn payload_place(&self) -> Option<&PayloadPlace> {
+        self.payload_place.as_ref()
     }
 
     /// How many overrides the document holds.

@@ -30,7 +30,7 @@ mod samples;
 pub mod subject;
 pub mod verdict;
 
-pub use claims::{Claim, Claims, NoClaims};
+pub use claims::{Claim, Claims, NoClaims, PayloadPlace};
 pub use compiled::{Policy, Rule, Ruleset};
 pub use limit::Limit;
 pub use prepare::{Check, Prepared, RuleUse, Standing};

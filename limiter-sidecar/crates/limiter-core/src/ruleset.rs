@@ -13,7 +13,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 pub use canonical::digest_of;
-pub use key::{KeyDoc, NothingDoc, PlanSourceDoc, PrefixesDoc};
+pub use key::{JwtDoc, KeyDoc, NothingDoc, PlanSourceDoc, PrefixesDoc};
 pub use overriding::{Action, OverrideDoc, SetLimitDoc, SubjectDoc};
 pub use policy::{Dialect, ExemptDoc, ExemptHeaderDoc, MatchDoc, PolicyDoc, ResponseDoc, RouteDoc};
 pub use rule::{Algorithm, CostDoc, LimitDoc, Mode, OnMissingKey, OnStoreFailure, PlansDoc, RuleDoc, Visibility};
@@ -66,6 +66,9 @@ pub struct Document {
     pub revision: u64,
     /// `sha256:` and 64 hex digits over everything but `revision` and itself.
     pub digest: String,
+    /// Where Envoy leaves what it has verified of a token, if not where the limiter looks anyway.
+    #[serde(default)]
+    pub jwt: Option<JwtDoc>,
     /// Sorted by id.
     pub policies: Vec<PolicyDoc>,
     /// In order of precedence.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use limiter_server::{HashKey, Options, logging};
+use limiter_server::{HashKey, Options, PayloadPlace, logging};
 use pyo3::prelude::*;
 
 use crate::error::Error;
@@ -48,8 +48,7 @@ impl Settings {
             rules_configmap: self.rules_configmap.as_deref().map(str::parse).transpose()?,
             rules_dir: self.rules_dir,
             state_dir: self.state_dir,
-            jwt_namespace: self.jwt_namespace,
-            jwt_payload_key: self.jwt_payload_key,
+            payload_place: PayloadPlace { namespace: self.jwt_namespace.into(), key: self.jwt_payload_key.into() },
             hash_key: HashKey::new(&self.hash_key)?,
             mode_header: self.mode_header,
         })

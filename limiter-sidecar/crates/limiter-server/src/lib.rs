@@ -18,7 +18,7 @@ mod server;
 mod shared;
 mod store;
 
-pub use limiter_core::{HashKey, HashKeyError};
+pub use limiter_core::{HashKey, HashKeyError, PayloadPlace};
 
 pub use self::options::{ConfigError, ConfigMapName, Listen, Options};
 pub use self::server::{RulesetRefused, Server, Stats};

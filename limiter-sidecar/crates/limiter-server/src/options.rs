@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use limiter_core::HashKey;
+use limiter_core::{HashKey, PayloadPlace};
 
 /// A setting that cannot work. Names the setting as the command line does; never quotes a secret.
 #[derive(Debug, thiserror::Error)]
@@ -92,10 +92,8 @@ pub struct Options {
     pub rules_dir: Option<PathBuf>,
     /// Where the last good document is kept over restarts, if anywhere.
     pub state_dir: Option<PathBuf>,
-    /// Namespace of the dynamic metadata in which Envoy leaves the payload of a verified token.
-    pub jwt_namespace: String,
-    /// The payload's key in it: `payload_in_metadata` of Envoy's JWT filter.
-    pub jwt_payload_key: String,
+    /// Where Envoy leaves the payload of a verified token, unless the ruleset says where.
+    pub payload_place: PayloadPlace,
     /// Key of the hash that hides subjects from the store.
     pub hash_key: HashKey,
     /// Whether a response that passed for want of a store says so.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use ipnet::IpNet;
 
-use super::{Exemption, Policy, Rule, Ruleset, override_build, rule_build};
+use super::{Exemption, Policy, Rule, Ruleset, key_build, override_build, rule_build};
 use crate::hex;
 use crate::matching::{HostPattern, Index, MethodSet, PathPattern, Route};
 use crate::ruleset::{Document, ExemptDoc, Mode, PolicyDoc, RouteDoc, RulesetError};
@@ -55,6 +55,7 @@ pub(super) fn ruleset(document: &Document, hash_key: &HashKey) -> Result<Ruleset
         gateway: document.gateway.as_str().into(),
         revision: document.revision,
         digest: document.digest.as_str().into(),
+        payload_place: document.jwt.as_ref().map(key_build::payload_place).transpose()?,
         overrides: document.overrides.len(),
         rules: builder.next_ordinal,
         policies,

@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 
 use super::build::is_header_name;
-use crate::ruleset::{KeyDoc, PlanSourceDoc, PrefixesDoc, RulesetError};
+use crate::claims::PayloadPlace;
+use crate::ruleset::{JwtDoc, KeyDoc, PlanSourceDoc, PrefixesDoc, RulesetError};
 use crate::subject::{KeySpec, Prefixes, Source};
 
 /// Checks and reads a rule's key. A source may stand in it once only: overrides name sources, and the name must be clear.
@@ -28,6 +29,16 @@ pub(super) fn plan_source(doc: &PlanSourceDoc, path: &str) -> Result<Source, Rul
         PlanSourceDoc::Header(name) => header(name, path),
         PlanSourceDoc::Claim(members) => claim(members, path),
     }
+}
+
+/// Checks and reads where a token's claims lie.
+pub(super) fn payload_place(doc: &JwtDoc) -> Result<PayloadPlace, RulesetError> {
+    for (member, name) in [("metadataNamespace", &doc.metadata_namespace), ("payloadKey", &doc.payload_key)] {
+        if name.is_empty() {
+            return Err(RulesetError::invalid(format!("jwt.{member}"), "must not be empty"));
+        }
+    }
+    Ok(PayloadPlace { namespace: doc.metadata_namespace.as_str().into(), key: doc.payload_key.as_str().into() })
 }
 
 fn source(doc: &KeyDoc, path: &str) -> Result<Source, RulesetError> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a request is known by in the document: the sources of keys and of plans.
+//! What a request is known by in the document: the sources of keys and of plans, and where a token's claims lie.
 
 use serde::Deserialize;
 
@@ -51,4 +51,14 @@ pub enum PlanSourceDoc {
     Header(String),
     /// A claim of the verified token, by the names of the members that lead to it.
     Claim(Vec<String>),
+}
+
+/// Where the payload of a verified token lies.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct JwtDoc {
+    /// The namespace of Envoy's dynamic metadata.
+    pub metadata_namespace: String,
+    /// The payload's key in it.
+    pub payload_key: String,
 }

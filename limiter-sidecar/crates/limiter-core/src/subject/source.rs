@@ -27,14 +27,18 @@ pub enum Source {
 }
 
 impl Source {
-    /// As overrides name it: `header:<name>`, `claim:<name>.<name>`, `clientIP`, ….
+    /// As overrides name it: `header:<name>`, `claim:<name>.<name>`, `clientIP`, …. Dots and backslashes inside a claim's
+    /// names stand behind a backslash, so that no two sources have one name.
     pub fn name(&self) -> String {
         match self {
             Self::Header(name) => format!("header:{name}"),
             Self::Cookie(name) => format!("cookie:{name}"),
             Self::Query(name) => format!("query:{name}"),
             Self::ClientIp(_) => "clientIP".to_owned(),
-            Self::Claim(path) => format!("claim:{}", path.join(".")),
+            Self::Claim(path) => {
+                let escape = |name: &str| name.replace('\\', r"\\").replace('.', r"\.");
+                format!("claim:{}", path.iter().map(|name| escape(name)).collect::<Vec<_>>().join("."))
+            }
             Self::Principal => "principal".to_owned(),
             Self::Path(name) => format!("path:{name}"),
             Self::Host => "host".to_owned(),

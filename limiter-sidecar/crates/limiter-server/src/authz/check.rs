@@ -6,11 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use limiter_core::{Delivery, Prepared, Reply, Verdict};
+use limiter_core::{Delivery, PayloadPlace, Prepared, Reply, Verdict};
 use redis::Cmd;
 use tokio::time::Instant;
 
-use super::claims::PayloadPlace;
 use super::grpc::Status;
 use super::messages::CheckResponse;
 use super::wire::{self, Received};
@@ -24,6 +23,7 @@ use crate::store::{Call, StoreFailure};
 /// Decides requests. One for all connections of the data plane.
 pub(crate) struct Decider {
     shared: Arc<Shared>,
+    /// For rulesets that say nothing of it.
     payload_place: PayloadPlace,
     store_deadline: Duration,
     mode_header: bool,
@@ -47,10 +47,7 @@ impl Decider {
     pub(crate) fn new(shared: Arc<Shared>, options: &Options) -> Self {
         Self {
             shared,
-            payload_place: PayloadPlace {
-                namespace: options.jwt_namespace.clone(),
-                key: options.jwt_payload_key.clone(),
-            },
+            payload_place: options.payload_place.clone(),
             store_deadline: options.store_deadline,
             mode_header: options.mode_header,
             sequence: AtomicU64::new(0),
@@ -67,11 +64,11 @@ impl Decider {
     /// [`Status`] for a message that is none, and while there are no rules: then Envoy's own failure mode decides.
     /// That one is open for every rule, also for those that fail closed, so a limiter is not ready before it has rules.
     pub(super) async fn check(&self, message: Bytes) -> Result<CheckResponse, Status> {
-        let received = Received::decode(message, &self.payload_place)?;
-        let decoded = Instant::now();
         let Some(live) = self.shared.book.live_for_request() else {
             return Err(Status::NO_RULES);
         };
+        let received = Received::decode(message, live.ruleset.payload_place().unwrap_or(&self.payload_place))?;
+        let decoded = Instant::now();
         let request = received.request();
         let prepared = live.ruleset.prepare(&request, now_ms() / 1000);
         let verdict = if prepared.needs_store() {

@@ -5,20 +5,13 @@
 //! `envoy.config.core.v3.Metadata` and `google.protobuf.Struct`; a message that breaks it holds no claim.
 
 use bytes::Bytes;
-use limiter_core::claims::{Claim, Claims, MAX_LIST_DEPTH};
+use limiter_core::claims::{Claim, Claims, MAX_LIST_DEPTH, PayloadPlace};
 
 /// `Metadata.filter_metadata`, `Struct.fields` (both maps by name) and `ListValue.values`.
 const ENTRIES: u64 = 1;
 /// Members of a map's entry.
 const KEY: u64 = 1;
 const VALUE: u64 = 2;
-
-/// Where Envoy's JWT filter leaves the payload of a token: its namespace, and the key of `payload_in_metadata`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PayloadPlace {
-    pub(crate) namespace: String,
-    pub(crate) key: String,
-}
 
 /// A request's `metadata_context`, as it came.
 pub(super) struct ReceivedClaims<'p> {

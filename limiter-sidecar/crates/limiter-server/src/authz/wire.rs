@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use bytes::{Bytes, BytesMut};
-use limiter_core::{Headers, Request, Response};
+use limiter_core::{Headers, PayloadPlace, Request, Response};
 use prost::Message;
 
-use super::claims::{PayloadPlace, ReceivedClaims};
+use super::claims::ReceivedClaims;
 use super::grpc::Status;
 use super::messages::{
     CheckRequest, CheckResponse, DeniedHttpResponse, Field, HeaderEntry, HeaderMap, HeaderValue, HeaderValueOption,
@@ -145,7 +145,7 @@ mod tests {
     }
 
     fn place() -> PayloadPlace {
-        PayloadPlace { namespace: "jwt".to_owned(), key: "payload".to_owned() }
+        PayloadPlace { namespace: "jwt".into(), key: "payload".into() }
     }
 
     fn raw(key: &'static str, value: &'static [u8]) -> RawHeader {

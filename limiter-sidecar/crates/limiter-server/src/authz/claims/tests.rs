@@ -39,7 +39,7 @@ fn list(elements: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn place() -> PayloadPlace {
-    PayloadPlace { namespace: "jwt".to_owned(), key: "payload".to_owned() }
+    PayloadPlace { namespace: "jwt".into(), key: "payload".into() }
 }
 
 /// The metadata of a token with this payload (a `Value`), beside another filter's.
