@@ -14,7 +14,6 @@ import pytest
 
 from lab.processes import free_port
 from lab.store import Store, start_store
-from lab.waiting import eventually
 from rig.documents import document, limit, policy, rule, single
 from rig.envoy import Envoy
 from rig.sidecar import PATIENT, Sidecar
@@ -233,44 +232,11 @@ async def test_a_store_that_is_out_of_memory_is_a_failure_and_counts_for_no_rule
         store.stop()
 
 
-@pytest.mark.requirement("R49")
-def test_an_eviction_policy_that_loses_counters_is_reported(
-    tmp_path: Path, start_sidecar: Callable[..., Sidecar]
-) -> None:
-    """D35: preflight."""
-    store = start_store(tmp_path, name="evicting", extra=("maxmemory-policy allkeys-lru",))
-    try:
-        sidecar = start_sidecar(store.url)
-        sidecar.wait_store("Up")
-        eventually(lambda: sidecar.status()["store"]["maxmemoryPolicy"] == "allkeys-lru", 5)
-        assert "noeviction" in sidecar.log()
-    finally:
-        store.stop()
-
-
 async def test_the_mode_header_can_be_switched_off(start_sidecar: Callable[..., Sidecar]) -> None:
     sidecar = start_sidecar(f"redis://127.0.0.1:{free_port()}", flags=("--no-mode-header",))
     sidecar.publish(single())
     async with Envoy.beside(sidecar.socket) as envoy:
         assert (await envoy.key("k")).headers == {}
-
-
-async def test_a_user_who_may_only_decide_keeps_the_link(
-    frail_store: Store, start_sidecar: Callable[..., Sidecar]
-) -> None:
-    """The least that a limiter needs; a refused probe proves that the server lives."""
-    with frail_store.client() as client:
-        client.execute_command(
-            "ACL", "SETUSER", "limiter", "on", ">pass", "resetkeys", "~weir:*", "-@all",
-            "+evalsha", "+eval", "+script|load", "+get", "+set", "+time",
-        )  # fmt: skip
-        sidecar = start_sidecar(f"redis://limiter:pass@127.0.0.1:{frail_store.port}")
-        sidecar.publish(single())
-        sidecar.wait_store("Up")
-        eventually(lambda: "ping" in str(client.acl_log()), 15, what="a probe was refused")
-    async with Envoy.beside(sidecar.socket) as envoy:
-        assert (await envoy.key("k")).allowed
-    assert sidecar.log().count("store is down") == 0
 
 
 @pytest.mark.requirement("R23")

@@ -76,7 +76,7 @@ FLAGS: Final = (
     Flag("instance", "NAME", "this limiter's name (default: the host's name)", forms.name),
     Flag("listen", "unix:PATH|tcp:ADDRESS:PORT", "where Envoy asks", forms.listen, "unix:/run/weir/limiter.sock"),
     Flag("admin", "ADDRESS:PORT", "health, metrics and status", forms.address, "127.0.0.1:9090"),
-    Flag("store", "URL", "redis://, rediss:// or redis+unix://; better not on the command line", forms.store_url),
+    Flag("store", "URL", "redis[s]://, redis[s]+cluster:// or redis+unix://; better not given here", forms.store_url),
     Flag("store-file", "FILE", "file that holds the store's URL", Path),
     Flag("store-deadline", "TIME", "time that the store has for a decision", forms.duration, "5ms"),
     Flag("max-held", "NUMBER", "requests that may be held at once for leaky buckets", forms.count, "10000"),

@@ -18,7 +18,7 @@ _OBJECT: Final = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 _UNIX_PATH_MAX: Final = 106  # sun_path holds 108 bytes with its end; putting the socket in place takes one more
 _PORT_MAX: Final = 65_535
 _COUNT_MAX: Final = 1_000_000  # arbitrary; far beyond what a machine bears
-_STORE_SCHEMES: Final = ("redis://", "rediss://", "redis+unix://")
+_STORE_SCHEMES: Final = ("redis://", "rediss://", "redis+cluster://", "rediss+cluster://", "redis+unix://")
 
 
 def name(text: str) -> str:
@@ -81,7 +81,8 @@ def listen(text: str) -> str:
 def store_url(text: str) -> str:
     """The URL of a store. The message does not quote it, because it may hold a password."""
     if not text.startswith(_STORE_SCHEMES):
-        raise ValueError("must be a URL that begins with redis://, rediss:// or redis+unix://")
+        *most, last = _STORE_SCHEMES
+        raise ValueError(f"must be a URL that begins with {', '.join(most)} or {last}")
     return text
 
 

@@ -14,8 +14,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use self::labels::{DecisionLabel, DecisionLabels, FailureLabels, RefundLabels, RuleLabels};
-use crate::store::StoreFailure;
+use self::labels::{DecisionLabel, DecisionLabels, FailureLabels, PreflightLabels, RefundLabels, RuleLabels};
+use crate::store::{Finding, StoreFailure};
 
 pub(crate) use self::labels::{OutcomeLabel, RefundOutcome, RefundReason};
 
@@ -40,6 +40,7 @@ pub(crate) struct Metrics {
     rule_decisions: Family<RuleLabels, Counter>,
     store_failures: Family<FailureLabels, Counter>,
     store_up: Gauge,
+    store_preflight_ok: Family<PreflightLabels, Gauge>,
     /// Seconds that the store took for a decision, from sending to answer.
     pub(crate) store_latency: Histogram,
     /// Seconds from the decoded request to the answer.
@@ -63,6 +64,7 @@ impl Metrics {
             rule_decisions: Family::default(),
             store_failures: Family::default(),
             store_up: Gauge::default(),
+            store_preflight_ok: Family::default(),
             store_latency: Histogram::new(LATENCY_BOUNDS_S),
             decision: Histogram::new(LATENCY_BOUNDS_S),
             held_requests: Gauge::default(),
@@ -85,6 +87,7 @@ impl Metrics {
         table.register("weir_store_latency_seconds", "Time of one decision in the store", self.store_latency.clone());
         table.register("weir_store_failures", "Decisions that the store did not give", self.store_failures.clone());
         table.register("weir_store_up", "Whether the store decides", self.store_up.clone());
+        table.register("weir_store_preflight_ok", "Store's preflight, by check", self.store_preflight_ok.clone());
         table.register("weir_ruleset_revision", "Revision of the rules in force", self.ruleset_revision.clone());
         table.register("weir_ruleset_applied", "Rulesets that came into force", self.ruleset_applied.clone());
         table.register("weir_ruleset_rejected", "Rulesets that were refused", self.ruleset_rejected.clone());
@@ -108,6 +111,14 @@ impl Metrics {
     /// Counts a charge that was to be given back.
     pub(crate) fn count_refund(&self, reason: RefundReason, outcome: RefundOutcome) {
         self.refunds.get_or_create(&RefundLabels { reason, outcome }).inc();
+    }
+
+    /// Notes what the preflight found about the store.
+    pub(crate) fn note_preflight(&self, findings: &[Finding]) {
+        for finding in findings {
+            let labels = PreflightLabels { check: finding.check.as_str() };
+            self.store_preflight_ok.get_or_create(&labels).set(i64::from(finding.ok));
+        }
     }
 
     /// The counter of one outcome of one rule, to be kept by whoever counts.

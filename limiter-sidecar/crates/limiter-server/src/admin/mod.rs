@@ -56,7 +56,10 @@ fn route(request: &Request<Incoming>, shared: &Shared) -> Response<Full<Bytes>> 
     match request.uri().path() {
         "/healthz" => verdict(shared.is_alive(), "the data plane does not respond"),
         "/readyz" => verdict(shared.is_ready(), "no rules yet, or draining"),
-        "/metrics" => respond(StatusCode::OK, OPEN_METRICS, shared.metrics.encode(shared.connections())),
+        "/metrics" => {
+            shared.metrics.note_preflight(&shared.store.findings());
+            respond(StatusCode::OK, OPEN_METRICS, shared.metrics.encode(shared.connections()))
+        }
         "/status" => match serde_json::to_string(&status::document(shared)) {
             Ok(document) => respond(StatusCode::OK, JSON, document),
             Err(error) => respond(StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("{error}\n")),

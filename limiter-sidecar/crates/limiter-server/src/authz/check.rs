@@ -18,7 +18,7 @@ use crate::evidence::Subject;
 use crate::options::Options;
 use crate::rules::Live;
 use crate::shared::Shared;
-use crate::store::{Call, StoreFailure};
+use crate::store::{Call, StoreFailure, slot_of};
 
 /// Decides requests. One for all connections of the data plane.
 pub(crate) struct Decider {
@@ -31,6 +31,10 @@ pub(crate) struct Decider {
 }
 
 impl Call for Prepared<'_> {
+    fn slot(&self) -> u16 {
+        self.keys().first().map_or(0, |key| slot_of(key.as_bytes()))
+    }
+
     fn write(&self, command: &mut Cmd) {
         command.arg(self.keys().len());
         for key in self.keys() {

@@ -31,6 +31,11 @@ pub(super) struct RefundLabels {
     pub(super) outcome: RefundOutcome,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct PreflightLabels {
+    pub(super) check: &'static str,
+}
+
 /// Why a charge was given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum RefundReason {

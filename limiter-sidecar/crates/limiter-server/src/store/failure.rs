@@ -30,6 +30,12 @@ pub(crate) enum StoreFailure {
     /// The script itself failed.
     #[error("script")]
     Script,
+    /// A cluster in which nobody serves the slot, or that sends the question in circles.
+    #[error("cluster")]
+    Cluster,
+    /// A slot on its way between two nodes, where neither has all keys of the question.
+    #[error("migrating")]
+    Migrating,
     /// What came was no answer of a Redis, or not the answer of this script.
     #[error("protocol")]
     Protocol,
@@ -54,6 +60,8 @@ impl From<&RedisError> for StoreFailure {
             (_, "OOM") => Self::Oom,
             (_, "READONLY" | "MISCONF" | "NOREPLICAS") => Self::ReadOnly,
             (_, "LOADING" | "MASTERDOWN") => Self::Loading,
+            (_, "CLUSTERDOWN" | "MOVED" | "ASK") => Self::Cluster,
+            (_, "TRYAGAIN") => Self::Migrating,
             (_, "NOAUTH" | "WRONGPASS" | "NOPERM") | (ErrorKind::AuthenticationFailed, _) => Self::Auth,
             (_, "NOSCRIPT" | "BUSY") | (ErrorKind::Server(ServerErrorKind::ResponseError), _) => Self::Script,
             (ErrorKind::Parse | ErrorKind::UnexpectedReturnType, _) => Self::Protocol,
@@ -74,6 +82,8 @@ impl EncodeLabelValue for StoreFailure {
 pub(super) fn describe(error: &RedisError) -> String {
     match (error.code(), error.kind()) {
         (_, ErrorKind::AuthenticationFailed) => "the server refused the credentials".to_owned(),
+        (Some("MOVED" | "ASK"), _) => "the server is a node of a cluster; name it as redis+cluster://…".to_owned(),
+        (Some("CLUSTERDOWN"), _) => "the cluster is down: the server answered CLUSTERDOWN".to_owned(),
         (Some(code), _) => format!("the server answered {code}"),
         (None, ErrorKind::Io) => error.to_string(),
         (None, ErrorKind::Parse) => "what answers there does not speak the Redis protocol".to_owned(),
@@ -93,6 +103,28 @@ mod tests {
         assert_eq!(StoreFailure::from(&garbled), StoreFailure::Protocol);
         let denied = RedisError::from((ErrorKind::AuthenticationFailed, "Password authentication failed"));
         assert_eq!(StoreFailure::from(&denied), StoreFailure::Auth);
+    }
+
+    #[test]
+    fn what_a_cluster_answers_is_told_from_what_a_script_does() {
+        for (code, failure) in [
+            ("-CLUSTERDOWN Hash slot not served\r\n", StoreFailure::Cluster),
+            ("-TRYAGAIN Multiple keys request during rehashing of slot\r\n", StoreFailure::Migrating),
+            ("-LOADING Redis is loading the dataset in memory\r\n", StoreFailure::Loading),
+            ("-MASTERDOWN Link with MASTER is down\r\n", StoreFailure::Loading),
+            ("-NOPERM this user has no permissions to run the 'evalsha' command\r\n", StoreFailure::Auth),
+        ] {
+            assert_eq!(StoreFailure::from(&server_error(code)), failure, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_single_server_that_turns_out_to_be_a_clusters_node_says_what_to_do() {
+        assert!(describe(&server_error("-MOVED 3999 127.0.0.1:6381\r\n")).contains("redis+cluster"));
+    }
+
+    fn server_error(line: &str) -> RedisError {
+        redis::parse_redis_value(line.as_bytes()).unwrap().extract_error().unwrap_err()
     }
 
     #[test]

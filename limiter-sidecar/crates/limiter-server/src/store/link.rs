@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, RedisError, RedisResult, Value};
+use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, RedisResult, Value};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::address::Address;
 use super::failure::{StoreFailure, describe};
 use super::script;
 
@@ -22,7 +23,7 @@ const OPEN_WITHIN: Duration = Duration::from_secs(2);
 /// at 5 ms per question this is 800,000 decisions a second, far above what one server decides.
 const MAX_OUTSTANDING: u64 = 4096;
 
-/// An open connection whose server knows the script.
+/// An open connection.
 pub(super) struct Link {
     connection: MultiplexedConnection,
     sent: AtomicU64,
@@ -30,16 +31,34 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Connects, authenticates and loads the script.
+    /// Connects, authenticates and loads the script, so that requests find it.
     ///
     /// # Errors
     /// A description for people, without credentials.
     pub(super) async fn open(client: &Client) -> Result<Self, String> {
+        Self::connect(client, Some(script::load())).await
+    }
+
+    /// Connects and authenticates: enough to be asked about a cluster's slots.
+    ///
+    /// # Errors
+    /// A description for people, without credentials.
+    pub(super) async fn open_bare(client: &Client) -> Result<Self, String> {
+        Self::connect(client, None).await
+    }
+
+    async fn connect(client: &Client, first: Option<Cmd>) -> Result<Self, String> {
         let handshake = async {
             // Deadlines are set per question, below: the library's own would start a second timer for each.
             let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
             let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
-            script::load().query_async::<String>(&mut connection).await?;
+            if let Some(first) = first {
+                match first.query_async::<String>(&mut connection).await {
+                    // A user who may not load a script may still run it by its text. The preflight says what is missing.
+                    Err(error) if error.code() == Some("NOPERM") => {}
+                    answer => drop(answer?),
+                }
+            }
             RedisResult::Ok(connection)
         };
         match timeout(OPEN_WITHIN, handshake).await {
@@ -54,13 +73,34 @@ impl Link {
     /// # Errors
     /// The failure; `Timeout` also when too many questions are unanswered already.
     pub(super) async fn ask(&self, command: &Cmd, deadline: Instant) -> Result<Value, RedisOrTimeout> {
+        let mut connection = self.connection.clone();
+        self.answer(connection.send_packed_command(command), deadline).await
+    }
+
+    /// Asks a node about a slot that is on its way to it. What allows that holds for the next command of the connection
+    /// only, so both go out as one piece.
+    ///
+    /// # Errors
+    /// As [`Link::ask`].
+    pub(super) async fn ask_on_arrival(&self, command: Cmd, deadline: Instant) -> Result<Value, RedisOrTimeout> {
+        let mut both = Pipeline::with_capacity(2);
+        both.add_command(redis::cmd("ASKING")).add_command(command);
+        let mut connection = self.connection.clone();
+        let sent = async { connection.send_packed_commands(&both, 1, 1).await };
+        let answer = self.answer(async { sent.await.map(|mut answers| answers.pop().unwrap_or(Value::Nil)) }, deadline);
+        answer.await
+    }
+
+    async fn answer(
+        &self,
+        sending: impl Future<Output = RedisResult<Value>>,
+        deadline: Instant,
+    ) -> Result<Value, RedisOrTimeout> {
         if self.outstanding() >= MAX_OUTSTANDING {
             return Err(RedisOrTimeout::Timeout);
         }
         let number = self.sent.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut connection = self.connection.clone();
-        let sent = timeout_at(deadline, connection.send_packed_command(command)).await;
-        let answer = sent.map_err(|_| RedisOrTimeout::Timeout)?;
+        let answer = timeout_at(deadline, sending).await.map_err(|_| RedisOrTimeout::Timeout)?;
         // A refusal is an answer too: it proves that the server is alive and has come to this question.
         if !answer.as_ref().is_err_and(RedisError::is_io_error) {
             self.answered.fetch_max(number, Ordering::Relaxed);
@@ -80,15 +120,15 @@ impl Link {
     pub(super) fn answered(&self) -> u64 {
         self.answered.load(Ordering::Relaxed)
     }
+}
 
-    /// The server's `maxmemory-policy`; empty when the server does not tell (managed services often do not).
-    pub(super) async fn maxmemory_policy(&self, deadline: Instant) -> String {
-        let mut question = redis::cmd("CONFIG");
-        question.arg("GET").arg("maxmemory-policy");
-        let answer = self.ask(&question, deadline).await.ok();
-        let pair = answer.and_then(|value| redis::from_redis_value::<Vec<String>>(value).ok());
-        pair.and_then(|pair| pair.into_iter().nth(1)).unwrap_or_default()
-    }
+/// Where a node sends a question that is about a slot of another node.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Redirection {
+    /// The slot is there now.
+    Moved(Address),
+    /// The slot is on its way; this one question goes there.
+    Ask(Address),
 }
 
 /// What [`Link::ask`] can run into.
@@ -111,6 +151,19 @@ impl RedisOrTimeout {
 
     pub(super) fn is_missing_script(&self) -> bool {
         matches!(self, Self::Redis(error) if error.code() == Some("NOSCRIPT"))
+    }
+
+    /// The user may not run the command.
+    pub(super) fn is_refused_right(&self) -> bool {
+        matches!(self, Self::Redis(error) if error.code() == Some("NOPERM"))
+    }
+
+    /// Where else to ask, as a node of a cluster says; its host may be empty.
+    pub(super) fn redirection(&self) -> Option<Redirection> {
+        let Self::Redis(error) = self else { return None };
+        let (address, _slot) = error.redirect_node()?;
+        let address = address.parse().ok()?;
+        Some(if error.code() == Some("ASK") { Redirection::Ask(address) } else { Redirection::Moved(address) })
     }
 
     pub(super) fn describe(&self) -> String {

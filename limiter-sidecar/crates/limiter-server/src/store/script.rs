@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The decision script and how a call of it is written on the wire.
+//! The scripts and how a call of one is written on the wire.
 
 use std::sync::LazyLock;
 
@@ -7,6 +7,9 @@ use redis::Cmd;
 
 /// The text of the decision script; its header is its contract.
 pub(crate) const DECIDE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../lua/decide.lua"));
+
+/// Finds out which commands the user may not run; sent as text, once per connection.
+pub(super) const RIGHTS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../lua/rights.lua"));
 
 /// Name under which the server keeps the script: the SHA-1 of its text.
 static DECIDE_SHA: LazyLock<String> = LazyLock::new(|| redis::Script::new(DECIDE).get_hash().to_owned());
@@ -16,8 +19,17 @@ pub fn scripts() -> [(&'static str, &'static str); 1] {
     [("decide", DECIDE_SHA.as_str())]
 }
 
+/// The texts of the scripts that requests run.
+#[cfg(test)]
+pub(super) fn texts() -> [&'static str; 1] {
+    [DECIDE]
+}
+
 /// One call of the decision script.
 pub(crate) trait Call {
+    /// The hash slot of its keys, which must all be in one.
+    fn slot(&self) -> u16;
+
     /// Appends the number of keys, the keys and the arguments.
     fn write(&self, command: &mut Cmd);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keeps the store's link alive, beside the requests: opens it, notices that it died, opens the next one.
+//! Keeps the link to one server alive, beside the requests: opens it, notices that it died, opens the next one.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::Store;
 use super::link::Link;
+use super::node::Node;
 use crate::pause::jittered;
 
 /// How often an open link is looked at.
@@ -16,6 +16,9 @@ const TICK: Duration = Duration::from_millis(250);
 const IDLE_TICKS: u32 = 8;
 /// Time a silent server has to answer a probe before its link is given up.
 const PROBE_WITHIN: Duration = Duration::from_millis(500);
+/// How often a server is looked at for what would make it a bad store, and how long it has to answer.
+const EXAMINE_EVERY: Duration = Duration::from_secs(30);
+const EXAMINE_WITHIN: Duration = Duration::from_secs(2);
 /// First and longest pause between two attempts.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -37,8 +40,8 @@ struct Lateness {
 
 impl Lateness {
     /// Whether requests have asked for a while and none was answered in time.
-    fn lasts(&mut self, store: &Store, now: Instant) -> bool {
-        let (decided, late) = store.tally();
+    fn lasts(&mut self, node: &Node, now: Instant) -> bool {
+        let (decided, late) = node.tally();
         if decided != self.decided || self.since.is_none() {
             // `late` counts from here; the clock starts with the first one after it.
             *self = Self { decided, late, since: Some(now) };
@@ -49,39 +52,49 @@ impl Lateness {
     }
 }
 
-/// Runs until the data plane's runtime ends.
-pub(super) async fn run(store: Arc<Store>) {
+/// Runs until the data plane's runtime ends, or the task is ended because the node left its cluster.
+pub(super) async fn run(node: Arc<Node>) {
     let mut pause = FIRST_PAUSE;
     loop {
-        match Link::open(&store.client).await {
+        match Link::open(&node.client).await {
             Ok(link) => {
                 let opened = Instant::now();
                 let link = Arc::new(link);
-                store.connected(Arc::clone(&link));
-                store.examine(&link, Instant::now() + PROBE_WITHIN).await;
-                watch(&store, &link).await;
+                node.connected(Arc::clone(&link));
+                tokio::select! {
+                    () = watch(&node, &link) => {}
+                    () = examine(&node, &link) => {}
+                }
                 if opened.elapsed() >= GOOD_AFTER {
                     pause = FIRST_PAUSE;
                 }
             }
-            Err(error) => store.disconnected(&error),
+            Err(error) => node.disconnected(&error),
         }
         sleep(jittered(pause)).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
+/// Looks again and again, so that what somebody has put right is soon seen to be right. Does not return.
+async fn examine(node: &Node, link: &Link) {
+    loop {
+        node.examine(link, Instant::now() + EXAMINE_WITHIN).await;
+        sleep(jittered(EXAMINE_EVERY)).await;
+    }
+}
+
 /// Returns when the link is of no more use and has been put away.
-async fn watch(store: &Store, link: &Arc<Link>) {
+async fn watch(node: &Node, link: &Arc<Link>) {
     let (mut seen, mut quiet) = (0, 0);
     let mut lateness = Lateness::default();
     loop {
         tokio::select! {
-            () = store.trouble.notified() => if !store.uses(link) { return },
+            () = node.trouble.notified() => if !node.uses(link) { return },
             () = sleep(TICK) => {}
         }
-        if lateness.lasts(store, Instant::now()) {
-            store.disconnected("answers come later than the deadline of a decision");
+        if lateness.lasts(node, Instant::now()) {
+            node.disconnected("answers come later than the deadline of a decision");
         }
         let answered = link.answered();
         if answered != seen {
@@ -95,7 +108,7 @@ async fn watch(store: &Store, link: &Arc<Link>) {
         match link.ask(&redis::cmd("PING"), Instant::now() + PROBE_WITHIN).await {
             // A user who may not PING is refused by a server that lives.
             Err(error) if error.is_timeout() || error.failure().breaks_link() => {
-                store.give_up(link, &error.describe());
+                node.give_up(link, &error.describe());
                 return;
             }
             _ => {}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One server of the store: the link to it that requests use, and what is known of its state.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwapOption;
+use redis::{Client, Value};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::failure::StoreFailure;
+use super::health::{Condition, StoreState};
+use super::link::{Link, RedisOrTimeout};
+use super::preflight::{self, Finding};
+use super::script::{self, Call};
+
+/// A server, which may be away.
+pub(super) struct Node {
+    /// Its address in a cluster; empty for the only server of a store, which people know by their own URL.
+    name: String,
+    pub(super) client: Client,
+    link: ArcSwapOption<Link>,
+    /// Wakes the supervisor when a request found the link broken.
+    pub(super) trouble: Notify,
+    /// Rings when a link was opened or lost, for the cluster that the node is part of.
+    news: Arc<Notify>,
+    /// Decisions that came in time, and those that did not.
+    tally: (AtomicU64, AtomicU64),
+    /// Whether the last thing known is good: spares a request the lock.
+    up: AtomicBool,
+    state: Mutex<State>,
+}
+
+struct State {
+    condition: Condition,
+    findings: Vec<Finding>,
+}
+
+impl Node {
+    /// A server that is not connected yet. `news` rings whenever its link comes or goes.
+    pub(super) fn new(name: String, client: Client, news: Arc<Notify>) -> Self {
+        Self {
+            name,
+            client,
+            link: ArcSwapOption::empty(),
+            trouble: Notify::new(),
+            news,
+            tally: (AtomicU64::new(0), AtomicU64::new(0)),
+            up: AtomicBool::new(false),
+            state: Mutex::new(State { condition: Condition::unknown(), findings: Vec::new() }),
+        }
+    }
+
+    /// The open link, if there is one.
+    pub(super) fn link(&self) -> Option<Arc<Link>> {
+        self.link.load_full()
+    }
+
+    /// Runs the script once over `link`. `arriving`: the slot is on its way to this node, which said so.
+    ///
+    /// A server that was restarted, flushed or newly made does not know the script. Only this command failed then, so
+    /// only it is sent again, as text, which teaches the server the script for everybody.
+    pub(super) async fn run(
+        &self,
+        link: &Link,
+        call: &impl Call,
+        arriving: bool,
+        deadline: Instant,
+    ) -> Result<Value, RedisOrTimeout> {
+        let ask = async |command| {
+            if arriving { link.ask_on_arrival(command, deadline).await } else { link.ask(&command, deadline).await }
+        };
+        match ask(script::by_name(call)).await {
+            Err(error) if error.is_missing_script() => ask(script::by_text(call)).await,
+            answer => answer,
+        }
+    }
+
+    /// Notes that a decision came in time.
+    pub(super) fn decided(&self) {
+        self.tally.0.fetch_add(1, Ordering::Relaxed);
+        if !self.up.swap(true, Ordering::Relaxed) {
+            self.note(StoreState::Up, "");
+        }
+    }
+
+    /// Notes that none came over `link`, and says how that is called.
+    pub(super) fn failed(&self, link: &Arc<Link>, error: &RedisOrTimeout) -> StoreFailure {
+        let failure = error.failure();
+        match failure {
+            // One late answer is no news; the supervisor finds out whether the server still answers at all, and whether
+            // all answers have become late.
+            StoreFailure::Timeout => {
+                self.tally.1.fetch_add(1, Ordering::Relaxed);
+            }
+            // Belongs to one slot, and passes.
+            StoreFailure::Migrating => {}
+            failure if failure.breaks_link() => self.give_up(link, &error.describe()),
+            _ => self.note(StoreState::Down, &error.describe()),
+        }
+        failure
+    }
+
+    /// How many decisions came in time and how many did not, since the start.
+    pub(super) fn tally(&self) -> (u64, u64) {
+        (self.tally.0.load(Ordering::Relaxed), self.tally.1.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn connected(&self, link: Arc<Link>) {
+        self.link.store(Some(link));
+        self.note(StoreState::Up, "");
+        self.news.notify_waiters();
+    }
+
+    pub(super) fn disconnected(&self, error: &str) {
+        self.note(StoreState::Down, error);
+        self.news.notify_waiters();
+    }
+
+    /// Puts `link` away if it is still the current one, and lets the supervisor open the next.
+    pub(super) fn give_up(&self, link: &Arc<Link>, error: &str) {
+        if self.uses(link) {
+            self.link.store(None);
+            self.disconnected(error);
+            self.trouble.notify_one();
+        }
+    }
+
+    pub(super) fn uses(&self, link: &Arc<Link>) -> bool {
+        self.link.load().as_ref().is_some_and(|current| Arc::ptr_eq(current, link))
+    }
+
+    /// Looks whether the server can keep limits, and says so when it cannot.
+    pub(super) async fn examine(&self, link: &Link, deadline: Instant) {
+        let findings = preflight::examine(link, !self.name.is_empty(), deadline).await;
+        for finding in &findings {
+            let known = self.lock().findings.contains(finding);
+            if !finding.ok && !known {
+                tracing::warn!(
+                    node = self.name,
+                    check = finding.check.as_str(),
+                    "store preflight: {}",
+                    finding.message
+                );
+            }
+        }
+        self.lock().findings = findings;
+    }
+
+    /// The latest findings, with the node's name; none before the first link.
+    pub(super) fn findings(&self) -> (String, Vec<Finding>) {
+        (self.name.clone(), self.lock().findings.clone())
+    }
+
+    /// What is known of it, its error with its name.
+    pub(super) fn condition(&self) -> Condition {
+        let mut condition = self.lock().condition.clone();
+        if !self.name.is_empty() && !condition.error.is_empty() {
+            condition.error = format!("{}: {}", self.name, condition.error);
+        }
+        condition
+    }
+
+    fn note(&self, state: StoreState, error: &str) {
+        self.up.store(state == StoreState::Up, Ordering::Relaxed);
+        if self.lock().condition.change(state, error) {
+            if state == StoreState::Up {
+                tracing::info!(node = self.name, "store is up");
+            } else {
+                tracing::warn!(node = self.name, error, "store is down; the rules' failure modes apply");
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster as the store: decided as exactly as by one server, also while slots move and nodes come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import cycle
+
+import pytest
+
+from lab.processes import free_port
+from lab.store import Flavour, Store, StoreCluster, start_cluster
+from lab.waiting import eventually
+from rig.documents import limit, single
+from rig.envoy import Answer, Envoy
+from rig.sidecar import Sidecar
+
+CLIENTS = 32
+DAY = 86_400
+FAILOVER_S = 15.0  # the lab's node timeout is 2 s; the rest is for a machine that is busy building something
+
+
+@pytest.fixture(scope="module", params=[Flavour.REDIS, Flavour.VALKEY])
+def module_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreCluster]:
+    cluster = start_cluster(tmp_path_factory.mktemp("cluster"), flavour=request.param, replicas=1)
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def cluster(module_cluster: StoreCluster) -> Iterator[StoreCluster]:
+    """A whole cluster without keys: three primaries, each with a replica."""
+    for node in module_cluster.primaries():
+        node.run("FLUSHALL")
+    yield module_cluster
+    module_cluster.resume()
+    module_cluster.restart()
+
+
+@pytest.fixture
+def pair(cluster: StoreCluster, start_sidecar: Callable[..., Sidecar]) -> list[Sidecar]:
+    """Two sidecars that are connected to the cluster, with all the time in the world for a decision."""
+    sidecars = [start_sidecar(cluster.url), start_sidecar(cluster.url)]
+    for sidecar in sidecars:
+        sidecar.wait_store("Up")
+    return sidecars
+
+
+@dataclass(slots=True)
+class Load:
+    """Clients that ask without a pause, and what became of their requests."""
+
+    admitted: int = 0
+    refused: int = 0
+    undecided: int = 0
+    _decided: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def count(self, answer: Answer) -> None:
+        if "x-ratelimit-mode" in answer.headers or answer.status == 503:
+            self.undecided += 1
+            return
+        self._decided.set()
+        self.admitted += answer.allowed
+        self.refused += not answer.allowed
+
+    async def decisions(self, more: int) -> None:
+        """Return after so many further decisions."""
+        before = self.admitted + self.refused
+        async with asyncio.timeout(FAILOVER_S):
+            while self.admitted + self.refused < before + more:
+                self._decided.clear()
+                await self._decided.wait()
+
+
+@asynccontextmanager
+async def load(sidecars: list[Sidecar], key: str, path: str = "/v1/orders") -> AsyncIterator[Load]:
+    """Ask with one key over all sidecars while the body runs."""
+    envoys = [Envoy.beside(sidecar.socket) for sidecar in sidecars]
+    counts = Load()
+
+    async def ask(envoy: Envoy) -> None:
+        while True:
+            counts.count(await envoy.key(key, path))
+            await asyncio.sleep(0.002)  # leaves the processor to the servers, which share it with these clients
+
+    asking = [asyncio.create_task(ask(envoy)) for _, envoy in zip(range(CLIENTS), cycle(envoys), strict=False)]
+    try:
+        yield counts
+    finally:
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+        for envoy in envoys:
+            await envoy.channel.close()
+
+
+async def wave(envoys: list[Envoy], key: str, count: int) -> int:
+    """So many requests at once, spread over the sidecars; how many passed. All must have been decided."""
+    answers = await asyncio.gather(*(envoy.key(key) for _, envoy in zip(range(count), cycle(envoys), strict=False)))
+    assert all("x-ratelimit-mode" not in answer.headers for answer in answers), "the store was not asked for all"
+    return sum(answer.allowed for answer in answers)
+
+
+def slot_of_bucket(cluster: StoreCluster) -> int:
+    """The slot of the only bucket that there is."""
+    (key,) = [key for node in cluster.primaries() for key in node.run("KEYS", "weir:*")]
+    return int(cluster.nodes[0].run("CLUSTER KEYSLOT", key))
+
+
+def other_primary(cluster: StoreCluster, than: Store) -> Store:
+    return next(node for node in cluster.primaries() if node is not than)
+
+
+@pytest.mark.requirement("R01", "R07", "R10")
+async def test_two_sidecars_admit_exactly_one_budget_for_each_subject(
+    cluster: StoreCluster, pair: list[Sidecar]
+) -> None:
+    """D01, D33: subjects on all nodes, 250 requests at once for each, over two sidecars."""
+    text = single(limit=limit(100, period_s=DAY))
+    for sidecar in pair:
+        sidecar.publish(text)
+    envoys = [Envoy.beside(sidecar.socket) for sidecar in pair]
+    for number in range(18):
+        assert await wave(envoys, f"client-{number}", 250) == 100
+    assert all(node.run("DBSIZE") > 0 for node in cluster.primaries()), "no node sat idle"
+    for envoy in envoys:
+        await envoy.channel.close()
+
+
+@pytest.mark.requirement("R10")
+async def test_a_slot_that_moves_under_load_admits_exactly_one_budget(
+    cluster: StoreCluster, pair: list[Sidecar]
+) -> None:
+    """MOVED and ASK: there and back again, with the requests of one subject all the time."""
+    text = single(limit=limit(2000, period_s=DAY), onStoreFailure="Closed")
+    for sidecar in pair:
+        sidecar.publish(text)
+    async with load(pair, "k") as counts:
+        await counts.decisions(20)
+        slot = slot_of_bucket(cluster)
+        home = cluster.primary_of(slot)
+        away = other_primary(cluster, home)
+        for target in (away, home, away, home):
+            for _step in cluster.moving_slot(slot, target):
+                await counts.decisions(50)
+        while counts.refused == 0:
+            await counts.decisions(50)
+        await counts.decisions(50)
+    assert counts.admitted == 2000
+    assert counts.undecided == 0
+    assert {sidecar.status()["store"]["state"] for sidecar in pair} == {"Up"}
+
+
+async def test_flushed_scripts_of_all_nodes_heal_without_an_error_or_a_miscount(
+    cluster: StoreCluster, pair: list[Sidecar]
+) -> None:
+    """D32: each node learns the script again from the first command that misses it there."""
+    text = single(limit=limit(30, period_s=DAY))
+    for sidecar in pair:
+        sidecar.publish(text)
+    envoys = [Envoy.beside(sidecar.socket) for sidecar in pair]
+    for _ in range(5):
+        keys = [f"client-{number}" for number in range(12)]
+        admitted = [asyncio.ensure_future(wave(envoys, key, 10)) for key in keys]
+        for node in cluster.nodes:
+            node.run("SCRIPT FLUSH")
+        assert [await count for count in admitted] in ([10] * 12, [0] * 12)
+    for sidecar in pair:
+        for reason in ("script", "other", "protocol", "connection", "cluster"):
+            assert sidecar.metric("weir_store_failures_total", reason=reason) == 0
+    for envoy in envoys:
+        await envoy.channel.close()
+
+
+@pytest.mark.requirement("R24")
+async def test_a_failover_that_is_asked_for_loses_no_charge(cluster: StoreCluster, pair: list[Sidecar]) -> None:
+    text = single(limit=limit(3000, period_s=DAY), onStoreFailure="Closed")
+    for sidecar in pair:
+        sidecar.publish(text)
+    async with load(pair, "k") as counts:
+        await counts.decisions(200)
+        slot = slot_of_bucket(cluster)
+        successor = cluster.replica_of(cluster.primary_of(slot))
+        asked = time.monotonic()
+        successor.run("CLUSTER FAILOVER")
+        await asyncio.to_thread(eventually, lambda: cluster.primary_of(slot) is successor, FAILOVER_S)
+        await counts.decisions(200)
+        assert time.monotonic() - asked < FAILOVER_S
+        while counts.refused == 0:
+            await counts.decisions(50)
+        await counts.decisions(50)
+    assert counts.admitted == 3000
+    for sidecar in pair:
+        await asyncio.to_thread(sidecar.wait_store, "Up")
+
+
+@pytest.mark.requirement("R24")
+async def test_a_primary_that_dies_under_load_is_replaced_by_its_replica_within_seconds(
+    cluster: StoreCluster, pair: list[Sidecar]
+) -> None:
+    """At most the charges that were on their way to the replica are lost: those of the requests under way."""
+    text = single(limit=limit(2000, period_s=DAY), onStoreFailure="Closed")
+    for sidecar in pair:
+        sidecar.publish(text)
+    async with load(pair, "k") as counts:
+        await counts.decisions(500)
+        slot = slot_of_bucket(cluster)
+        dead = cluster.primary_of(slot)
+        successor = cluster.replica_of(dead)
+        dead.kill()
+        killed = time.monotonic()
+        await asyncio.to_thread(pair[0].wait_store, "Down")
+        assert str(dead.port) in (await asyncio.to_thread(pair[0].status))["store"]["error"], "the node is named"
+        await asyncio.to_thread(eventually, lambda: cluster.primary_of(slot) is successor, FAILOVER_S)
+        await counts.decisions(100)
+        assert time.monotonic() - killed < FAILOVER_S
+        while counts.refused == 0:
+            await counts.decisions(50)
+        await counts.decisions(50)
+    assert 2000 <= counts.admitted <= 2000 + CLIENTS
+    for sidecar in pair:
+        await asyncio.to_thread(sidecar.wait_store, "Up")
+
+
+@pytest.mark.requirement("R21", "R24")
+async def test_a_frozen_node_costs_only_its_own_subjects_and_no_memory(
+    cluster: StoreCluster, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """D31: SIGSTOP of one primary; the subjects of the others are decided as before."""
+    sidecar = start_sidecar(cluster.url, flags=("--store-deadline", "50ms"))
+    sidecar.wait_store("Up")
+    sidecar.publish(single(limit=limit(5, period_s=DAY)))
+    frozen, keys = cluster.primaries()[0], [f"k{number}" for number in range(96)]
+    async with Envoy.beside(sidecar.socket) as envoy:
+        successor = cluster.replica_of(frozen)
+        successor.pause()  # or it would take over, and this test is about a node that stays away
+        frozen.pause()
+        try:
+            while sidecar.status()["store"]["state"] == "Up":
+                await asyncio.gather(*(envoy.key(key) for key in keys))
+            assert str(frozen.port) in sidecar.status()["store"]["error"]
+            before = sidecar.resident_bytes()
+            answers = [await asyncio.gather(*(envoy.key(key) for key in keys)) for _ in range(30)]
+            undecided = [sum("x-ratelimit-mode" in answer.headers for answer in row) for row in answers]
+            assert all(10 < count < 60 for count in undecided), "about a third of the subjects, and no others"
+            assert sidecar.resident_bytes() - before < 2 << 20
+        finally:
+            frozen.resume()
+            successor.resume()
+        sidecar.wait_store("Up")
+    decided = sidecar.metric("weir_decision_seconds_count")
+    assert decided > 0
+
+
+async def test_slots_that_nobody_serves_are_a_store_failure_until_somebody_does(
+    cluster: StoreCluster, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """CLUSTERDOWN: the cluster refuses everything while one slot has no node."""
+    sidecar = start_sidecar(cluster.url)
+    sidecar.wait_store("Up")
+    sidecar.publish(single(limit=limit(1, period_s=DAY), onStoreFailure="Closed"))
+    owner = cluster.primary_of(0)
+    async with Envoy.beside(sidecar.socket) as envoy:
+        assert (await envoy.key("k")).allowed
+        owner.run("CLUSTER DELSLOTS", 0)
+        try:
+            await asyncio.to_thread(eventually, lambda: b"state:fail" in state_of(owner), FAILOVER_S)
+            answers = [await envoy.key(f"k{number}") for number in range(30)]
+            closed = [answer for answer in answers if answer.status == 503]
+            assert closed
+            assert sidecar.metric("weir_store_failures_total", reason="cluster") == len(closed)
+            await asyncio.to_thread(sidecar.wait_store, "Down")
+        finally:
+            owner.run("CLUSTER ADDSLOTS", 0)
+        await asyncio.to_thread(cluster.wait_whole)
+        await asyncio.to_thread(sidecar.wait_store, "Up")
+        assert (await envoy.key("k")).status == 429, "the count has not been touched"
+
+
+def state_of(node: Store) -> bytes:
+    """What it says to CLUSTER INFO."""
+    info = node.run("CLUSTER INFO")
+    return f"state:{info['cluster_state']}".encode()
+
+
+async def test_a_cluster_is_found_through_any_of_its_nodes(
+    cluster: StoreCluster, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """The first named node is gone, the second is a replica."""
+    replica = cluster.replica_of(cluster.primaries()[1])
+    sidecar = start_sidecar(f"redis+cluster://127.0.0.1:{free_port()},127.0.0.1:{replica.port}")
+    sidecar.wait_store("Up")
+    sidecar.publish(single(limit=limit(1, period_s=DAY)))
+    async with Envoy.beside(sidecar.socket) as envoy:
+        assert [(await envoy.key("k")).allowed for _ in range(2)] == [True, False]
+    assert [finding["ok"] for finding in sidecar.status()["store"]["preflight"]] == [True] * 4
+
+
+def test_what_is_no_cluster_says_so_and_a_cluster_that_is_not_named_as_one_too(
+    cluster: StoreCluster, store: Store, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    sidecar = start_sidecar(f"redis+cluster://127.0.0.1:{store.port}")
+    eventually(lambda: "is no node of a cluster" in sidecar.status()["store"]["error"], 10)
+    assert sidecar.status()["store"]["error"].startswith(f"127.0.0.1:{store.port}")
+
+
+async def test_one_node_of_a_cluster_given_as_the_whole_store_says_what_to_write(
+    cluster: StoreCluster, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """D33: never a silent pass."""
+    sidecar = start_sidecar(cluster.nodes[0].url)
+    sidecar.wait_store("Up")
+    sidecar.publish(single(onStoreFailure="Closed"))
+    async with Envoy.beside(sidecar.socket) as envoy:
+        statuses = {(await envoy.key(f"k{number}")).status for number in range(20)}
+        assert 503 in statuses
+        while sidecar.status()["store"]["state"] == "Up":
+            await envoy.key(f"k{statuses}{time.monotonic()}")
+        assert "redis+cluster" in sidecar.status()["store"]["error"]
