@@ -17,18 +17,31 @@ from urllib.parse import urlsplit
 import yaml
 
 from weir_operator.document import Section, load_yaml
-from weir_operator.domain.gateways import ANY_HOST, Address, Envoy, Gateway, HostsDefault, TrustedProxies, Upstream
+from weir_operator.domain.gateways import (
+    ANY_HOST,
+    DEFAULT_RULE_BUDGET,
+    Address,
+    Envoy,
+    Gateway,
+    HostsDefault,
+    Jwt,
+    TrustedProxies,
+    Upstream,
+)
 from weir_operator.domain.matching import check_host, parse_network
 from weir_operator.domain.problems import Problem
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _GATEWAY_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")  # leaves room for suffixes in the names of objects
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
+_METADATA_NAME_MAX = 128  # arbitrary; Envoy's own names have about 40
 _DURATION = re.compile(r"([0-9]+)(ms|s)")
 MAX_PORT = 65535
 SOCKET_PATH_MAX = 107  # the kernel's 108 bytes with the end of the string
 MAX_HOPS = 16  # arbitrary: more proxies than any path has
 TIMEOUT_MAX_MS = 10_000  # a client would have given up long before
+MAX_DELAY_MAX_MS = 60_000  # likewise; and every request that waits holds memory in two programs
+RULE_BUDGET_MAX = 64  # arbitrary: the store's work for one request grows with every rule
 
 
 class InvalidSettings(Exception):  # noqa: N818  named by its consequence
@@ -67,6 +80,8 @@ def parse_settings(text: str) -> Settings:
     root = Section("", document, mistakes)
     gateways = tuple(_gateway(section) for section in root.sections("gateways"))
     root.finish()
+    if not gateways and not mistakes:
+        root.wrong("gateways", "is empty, so there is nothing to do: set up at least one gateway")
     for name, count in Counter(gateway.name for gateway in gateways).items():
         if name and count > 1:
             mistakes.append(f"gateways: the name {name!r} stands {count} times")
@@ -95,6 +110,9 @@ def _gateway(section: Section) -> Gateway:
         hosts_default=HostsDefault(_choice(section, "hostsDefault", "None", "Any")),
         withheld_headers=frozenset(withheld),
         envoy=_envoy(section.section("envoy")),
+        max_delay_ms=_max_delay_ms(section.section("queueing")),
+        rule_budget=section.number("ruleBudget", 1, RULE_BUDGET_MAX, DEFAULT_RULE_BUDGET),
+        jwt=_jwt(section.section("jwt")),
     )
     for namespace in sorted(gateway.hosts):
         if not gateway.admits(namespace):
@@ -119,7 +137,7 @@ def _envoy(section: Section) -> Envoy:
         listen=_address(section.section("listen"), defaults.listen),
         admin=_address(section.section("admin"), defaults.admin),
         limiter_socket=section.text("limiterSocket", _check_socket, defaults.limiter_socket),
-        timeout_ms=_timeout_ms(section, defaults.timeout_ms),
+        timeout_ms=_duration_ms(section, "timeout", defaults.timeout_ms, 1, TIMEOUT_MAX_MS),
         trusted_proxies=_trusted_proxies(section.section("trustedProxies")),
         upstreams=tuple(_upstream(upstream) for upstream in section.sections("upstreams")),
     )
@@ -167,14 +185,30 @@ def _upstream(section: Section) -> Upstream:
     return upstream
 
 
-def _timeout_ms(section: Section, default_ms: int) -> int:
-    text = section.text("timeout", lambda value: "" if _DURATION.fullmatch(value) else "is no duration like 50ms", "")
+def _max_delay_ms(section: Section) -> int:
+    delay_ms = _duration_ms(section, "maxDelay", 0, 0, MAX_DELAY_MAX_MS)
+    section.finish()
+    return delay_ms
+
+
+def _jwt(section: Section) -> Jwt:
+    defaults = Jwt()
+    jwt = Jwt(
+        section.text("metadataNamespace", _check_metadata_name, defaults.metadata_namespace),
+        section.text("payloadKey", _check_metadata_name, defaults.payload_key),
+    )
+    section.finish()
+    return jwt
+
+
+def _duration_ms(section: Section, name: str, default_ms: int, least_ms: int, most_ms: int) -> int:
+    text = section.text(name, lambda value: "" if _DURATION.fullmatch(value) else "is no duration like 50ms", "")
     match = _DURATION.fullmatch(text)
     if match is None:
         return default_ms
     milliseconds = int(match[1]) * (1 if match[2] == "ms" else 1000)
-    if not 1 <= milliseconds <= TIMEOUT_MAX_MS:
-        section.wrong("timeout", f"{text!r} is not between 1ms and {TIMEOUT_MAX_MS}ms")
+    if not least_ms <= milliseconds <= most_ms:
+        section.wrong(name, f"{text!r} is not between {least_ms}ms and {most_ms}ms")
     return milliseconds
 
 
@@ -208,6 +242,10 @@ def _check_namespace(value: str) -> str:
 
 def _check_header(value: str) -> str:
     return "" if _HEADER.fullmatch(value) else "is no header name in lower case"
+
+
+def _check_metadata_name(value: str) -> str:
+    return "" if value.isprintable() and 0 < len(value) <= _METADATA_NAME_MAX else "is no name of metadata"
 
 
 def _check_allowed_host(value: str) -> str:

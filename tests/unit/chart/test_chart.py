@@ -9,7 +9,7 @@ import helm_python as helm
 import pytest
 import yaml
 
-from weir_operator.settings import parse_settings
+from weir_operator.settings import InvalidSettings, parse_settings
 
 ROOT = Path(__file__).resolve().parents[3]
 CHART = ROOT / "charts" / "weir"
@@ -99,9 +99,10 @@ def test_settings_are_what_the_operator_reads() -> None:
     assert [gateway.name for gateway in parse_settings(text).gateways] == ["edge", "inner"]
 
 
-def test_a_chart_without_gateways_renders_settings_that_the_operator_reads() -> None:
+def test_a_chart_without_gateways_renders_settings_that_the_operator_refuses_in_plain_words() -> None:
     (settings,) = [m for m in render({}) if m["kind"] == "ConfigMap"]
-    assert parse_settings(settings["data"]["settings.yaml"]).gateways == ()
+    with pytest.raises(InvalidSettings, match="gateways: is empty, so there is nothing to do"):
+        parse_settings(settings["data"]["settings.yaml"])
 
 
 def test_the_operator_reads_both_kinds_everywhere_and_writes_only_their_status() -> None:
@@ -212,6 +213,9 @@ def test_everything_carries_the_labels_of_the_release() -> None:
         ({"envoy": {"listen": {"address": "127.0.0.1", "port": 0}}}, "/gateways/0/envoy/listen/port"),
         ({"envoy": {"upstreams": [{"name": "echo", "hosts": [], "address": "x", "port": 1}]}}, "hosts"),
         ({"forwardedHeaders": {"withhold": ["Cookie"]}}, "/gateways/0/forwardedHeaders/withhold/0"),
+        ({"queueing": {"maxDelay": "1m"}}, "/gateways/0/queueing/maxDelay"),
+        ({"ruleBudget": 0}, "/gateways/0/ruleBudget"),
+        ({"jwt": {"payloadKey": ""}}, "/gateways/0/jwt/payloadKey"),
     ],
 )
 def test_values_that_make_no_gateway_are_refused_with_their_path(change: dict[str, Any], complaint: str) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
+from weir_operator.api.limits import SHORTEST_DELAY, SHORTEST_PERIOD, Queue
 from weir_operator.api.types import (
     AS_SET,
     ApiModel,
@@ -44,9 +45,7 @@ class NewLimit(ApiModel):
     model_config = ConfigDict(
         json_schema_extra={
             "minProperties": 1,
-            **validations(
-                ("!has(self.period) || duration(self.period) >= duration('1ms')", "must be at least 1ms", ".period")
-            ),
+            **validations(SHORTEST_PERIOD, SHORTEST_DELAY),
         }
     )
 
@@ -55,12 +54,18 @@ class NewLimit(ApiModel):
     period: Duration | None = None
     """Instead of the rule's, or its plan's. Left out: stays."""
     burst: Count | None = None
-    """Instead of the rule's, or its plan's. Left out: stays, also where the rule takes it from `requests`."""
+    """TokenBucket only: instead of the rule's, or its plan's. Left out: stays, also where the rule takes it from
+    `requests`."""
+    queue: Queue | None = None
+    """LeakyBucket only: instead of the rule's, or its plan's. Left out: stays."""
+    max_delay: Duration | None = None
+    """LeakyBucket only: instead of the rule's, or its plan's. Left out: stays."""
 
     def to_domain(self) -> specs.LimitPatch:
         """The same in domain terms."""
         period_us = None if self.period is None else parse_duration_us(self.period)
-        return specs.LimitPatch(self.requests, period_us, self.burst)
+        max_delay_us = None if self.max_delay is None else parse_duration_us(self.max_delay)
+        return specs.LimitPatch(self.requests, period_us, self.burst, self.queue, max_delay_us)
 
 
 class RateLimitOverrideSpec(ApiModel):
@@ -70,6 +75,16 @@ class RateLimitOverrideSpec(ApiModel):
         json_schema_extra=validations(
             ("has(self.expiresAt) != (has(self.permanent) && self.permanent)", _TIMES, ""),
             ("(self.action == 'Set') == has(self.limit)", "must be given with action Set, and only then", ".limit"),
+            (
+                "(self.action == 'Multiply') == has(self.factor)",
+                "must be given with action Multiply, and only then",
+                ".factor",
+            ),
+            (
+                "!has(self.factor) || double(self.factor) > 0.0 && double(self.factor) <= 1000.0",
+                "must be above 0 and at most 1000",
+                ".factor",
+            ),
             (
                 "!has(self.startsAt) || !has(self.expiresAt) || self.startsAt < self.expiresAt",
                 "must be before expiresAt",
@@ -85,12 +100,18 @@ class RateLimitOverrideSpec(ApiModel):
     subjects: tuple[Annotated[dict[str, SubjectText], Field(min_length=1, max_length=8)], ...] = Field(
         min_length=1, max_length=64, json_schema_extra={"x-kubernetes-list-type": "atomic"}
     )
-    """Whom it is for. Each entry gives values of the rule's key by the source's name, a header's or `clientIP` (one
-    address); what is not named may be anything. A value is the text itself or `{sha256: …}`."""
+    """Whom it is for. Each entry gives values of the rule's key by the source's name: a header's, cookie's, query
+    parameter's, path parameter's or claim's own name, or `clientIP` (one address), `principal`, `host`, `method`. Where
+    several sources have one name, or it is one of those four words, write the kind before it: `cookie:sid`,
+    `header:host`. What is not named may be anything. A value is the text itself or `{sha256: …}`."""
     action: Action
-    """Set: `limit` replaces the rule's numbers. Exempt: the rule does not apply. Block: every request is refused."""
+    """Set: `limit` replaces the rule's numbers. Multiply: requests, burst and queue times `factor`. Exempt: the rule
+    does not apply. Block: every request is refused."""
     limit: NewLimit | None = None
     """The numbers for action Set."""
+    factor: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,4}(\.[0-9]{1,3})?$", max_length=8)] | None = None
+    """The factor for action Multiply, in quotes: above 0, at most 1000, up to three decimals, like `"2.5"`. Results are
+    rounded down, to at least 1 (queue: 0)."""
     starts_at: Timestamp | None = None
     """From when on it holds, in RFC 3339. Left out: at once."""
     expires_at: Timestamp | None = None
@@ -118,4 +139,5 @@ class RateLimitOverrideSpec(ApiModel):
             limit=None if self.limit is None else self.limit.to_domain(),
             not_before=None if self.starts_at is None else parse_time_s(self.starts_at),
             not_after=None if self.expires_at is None else parse_time_s(self.expires_at),
+            factor=self.factor,
         )

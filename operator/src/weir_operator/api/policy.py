@@ -10,13 +10,13 @@ from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
+from weir_operator.api.limits import COST_RULES, PLAN_RULES, Limit, PlanLimit
+from weir_operator.api.sources import KeySource, PlanSource
 from weir_operator.api.types import (
     AS_SET,
     SERVER_DEFAULT,
     ApiModel,
     Cidr,
-    Count,
-    Duration,
     HeaderName,
     HeaderValue,
     Host,
@@ -26,27 +26,10 @@ from weir_operator.api.types import (
     RuleName,
     as_map,
     exactly_one,
-    parse_duration_us,
     validations,
 )
 from weir_operator.domain import specs
-from weir_operator.domain.limits import MAX_COUNT, Algorithm, Dialect, FailureMode, MissingKey, Mode, Visibility
-
-_BURST = "(has({0}.burst) ? {0}.burst : {0}.requests)"
-_COST_RULES = (
-    (
-        f"!has(self.cost) || self.cost.all(c, c.cost <= {_BURST.format('self.limit')})",
-        "must not exceed limit.burst (or limit.requests, where burst is left out): such a request could never pass",
-        ".cost",
-    ),
-    (
-        "!has(self.cost) || !has(self.plans) || self.plans.limits.all(p, self.cost.all(c, c.cost <= "
-        + _BURST.format("self.plans.limits[p]")
-        + "))",
-        "must not exceed the burst (or requests, where burst is left out) of any plan: such a request could never pass",
-        ".cost",
-    ),
-)
+from weir_operator.domain.limits import MAX_COUNT, Dialect, FailureMode, MissingKey, Mode, Scope, Visibility
 
 
 class Route(ApiModel):
@@ -122,78 +105,12 @@ class Exemption(ApiModel):
         return specs.AddressExemption(self.client_ip or ())
 
 
-class ClientIP(ApiModel):
-    """How much of the client's address counts as one client."""
-
-    ipv4_prefix: int = Field(default=32, ge=0, le=32)
-    """Bits of an IPv4 address."""
-    ipv6_prefix: int = Field(default=64, ge=0, le=128)
-    """Bits of an IPv6 address. A subscriber usually has a whole /64."""
-
-
-class KeySource(ApiModel):
-    """One part of a rule's key."""
-
-    model_config = ConfigDict(
-        json_schema_extra=validations(
-            ("has(self.header) != has(self.clientIP)", "must have exactly one of header and clientIP", "")
-        )
-    )
-
-    header: HeaderName | None = None
-    """The value of this request header. It is hashed with a secret before it reaches the store, logs or metrics."""
-    client_ip: ClientIP | None = Field(default=None, alias="clientIP")
-    """The client's address, as the gateway knows it from its trusted proxies."""
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> Self:
-        exactly_one(self, "header", "client_ip")
-        return self
-
-    def to_domain(self) -> specs.KeySource:
-        """The same in domain terms."""
-        if self.header is not None:
-            return specs.HeaderSource(self.header)
-        client_ip = self.client_ip or ClientIP()
-        return specs.ClientIPSource(client_ip.ipv4_prefix, client_ip.ipv6_prefix)
-
-
-class Limit(ApiModel):
-    """How much is allowed."""
-
-    model_config = ConfigDict(
-        json_schema_extra=validations(
-            ("duration(self.period) >= duration('1ms')", "must be at least 1ms", ".period"),
-        )
-    )
-
-    algorithm: Algorithm = Algorithm.TOKEN_BUCKET
-    """TokenBucket: a bucket of `burst` tokens that is refilled evenly with `requests` tokens per `period`."""
-    requests: Count
-    """How many requests per period, in the long run."""
-    period: Duration
-    """A duration like `250ms`, `1s`, `5m` or `1h30m`."""
-    burst: Count | None = None
-    """How many requests at once after a quiet time. Left out: as many as `requests`."""
-
-    def to_domain(self) -> specs.LimitSpec:
-        """The same in domain terms."""
-        return specs.LimitSpec(self.requests, parse_duration_us(self.period), self.burst, self.algorithm)
-
-
-class PlanSource(ApiModel):
-    """Where a request's plan is read from."""
-
-    header: HeaderName
-    """The request header whose value is the plan's name. Whoever sets it must be trusted: clients should not."""
-
-
 class Plans(ApiModel):
     """Other limits for some plans."""
 
     source: PlanSource = Field(alias="from")
     """Where a request's plan is read from."""
-    limits: dict[Annotated[str, StringConstraints(min_length=1, max_length=253)], Limit] = Field(
+    limits: dict[Annotated[str, StringConstraints(min_length=1, max_length=253)], PlanLimit] = Field(
         min_length=1, max_length=32
     )
     """The limit of each plan, by its name. A request without a listed plan gets the rule's `limit`."""
@@ -205,7 +122,7 @@ class Cost(ApiModel):
     match: Route
     """The requests."""
     cost: int = Field(ge=0, le=MAX_COUNT)
-    """Tokens that such a request takes; 0: it is free."""
+    """How many requests such a request counts as; 0: it is free."""
 
 
 class StoreFailure(ApiModel):
@@ -218,14 +135,14 @@ class StoreFailure(ApiModel):
 class Rule(ApiModel):
     """One limit with its own counters."""
 
-    model_config = ConfigDict(json_schema_extra=validations(*_COST_RULES))
+    model_config = ConfigDict(json_schema_extra=validations(*PLAN_RULES, *COST_RULES))
 
     name: RuleName
     """Identifies the counters: renaming a rule starts afresh, reordering rules changes nothing. Clients see it."""
     key: tuple[KeySource, ...] = Field(default=(), max_length=8, json_schema_extra={"x-kubernetes-list-type": "atomic"})
     """What is counted separately: requests with equal values of all these share a counter. Empty: all share one."""
     on_missing_key: MissingKey = MissingKey.SKIP
-    """What to do with a request that lacks a part of the key (an empty header is a missing one). Skip: the rule does
+    """What to do with a request that lacks a part of the key (an empty value is a missing one). Skip: the rule does
     not apply. Share: all such requests share one counter. Deny: refused."""
     limit: Limit
     """How much is allowed for each key."""
@@ -238,6 +155,9 @@ class Rule(ApiModel):
     visibility: Visibility = Visibility.PUBLIC
     """Public: clients see the budget in headers and the rule's name in refusals. Silent: they get a bare 429 with
     Retry-After and nothing else, which suits logins."""
+    scope: Scope = Scope.REGION
+    """Region: all limiters of the gateway count together, in their store. Instance: each limiter counts in its own
+    memory, without the store; every one of them grants the whole limit."""
     code: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")] = "rate_limited"
     """The `code` in the body of a refusal, for programs."""
 
@@ -253,13 +173,15 @@ class Rule(ApiModel):
             on_store_failure=self.on_store_failure.mode,
             visibility=self.visibility,
             code=self.code,
+            scope=self.scope,
         )
 
     def _plans(self) -> specs.PlansSpec | None:
         if self.plans is None:
             return None
-        limits = tuple((name, limit.to_domain()) for name, limit in sorted(self.plans.limits.items()))
-        return specs.PlansSpec(self.plans.source.header, limits)
+        algorithm = self.limit.algorithm
+        limits = tuple((name, limit.to_domain(algorithm)) for name, limit in sorted(self.plans.limits.items()))
+        return specs.PlansSpec(self.plans.source.to_domain(), limits)
 
 
 class Response(ApiModel):

@@ -54,8 +54,10 @@ AS_SET: dict[str, Any] = {"x-kubernetes-list-type": "set"}
 def exactly_one(model: ApiModel, *fields: str) -> None:
     """Raise, within validation, unless exactly one of `fields` is set."""
     if sum(getattr(model, field) is not None for field in fields) != 1:
-        names = " and ".join(str(type(model).model_fields[field].alias) for field in fields)
-        raise PydanticCustomError("exactly_one", "must have exactly one of {names}", {"names": names})
+        *names, last = (str(type(model).model_fields[field].alias) for field in fields)
+        raise PydanticCustomError(
+            "exactly_one", "must have exactly one of {names}", {"names": f"{', '.join(names)} and {last}"}
+        )
 
 
 def parse_duration_us(text: str) -> int:

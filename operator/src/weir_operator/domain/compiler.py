@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policies and overrides to the ruleset of their gateway, and what is wrong with each of them.
 
-Pure and independent of the order of its input; a bad object never changes what is compiled from another one.
-Which objects are a gateway's is `attachment`'s business.
+Pure and independent of the order of its input; a bad object never changes what is compiled from another one, and a good
+one only by the rules that it takes from the gateway's budget. Which objects are a gateway's is `attachment`'s business.
 """
 
 from __future__ import annotations
@@ -10,15 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from weir_operator.domain.budget import Applicant, over_budget
 from weir_operator.domain.conditions import Reason
 from weir_operator.domain.gateways import Gateway
-from weir_operator.domain.override_compiler import compile_override, still_fits
+from weir_operator.domain.gateways import Jwt as JwtSettings
+from weir_operator.domain.override_compiler import compile_override, still_fits, subject_places
+from weir_operator.domain.overriding import Override
 from weir_operator.domain.policy_checks import still_allowed
 from weir_operator.domain.policy_compiler import compile_policy
-from weir_operator.domain.precedence import in_order, outranked
+from weir_operator.domain.precedence import Defeat, defeats, in_order
 from weir_operator.domain.problems import Problem, did_you_mean
-from weir_operator.domain.ruleset import Override, Policy, Ruleset
-from weir_operator.domain.specs import OverrideInput, PolicyInput
+from weir_operator.domain.ruleset import Jwt, Policy, Ruleset
+from weir_operator.domain.specs import OverrideInput, OverrideSpec, PolicyInput
+
+MAX_REMARKS = 8  # on one object; more would not be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,28 +64,21 @@ def compile_ruleset(
     as the gateway's settings still allow it and, for an override, as long as its policy still has such rules.
     """
     before = previous or Ruleset(gateway.name)
-    kept_policies = {piece.id: piece for piece in before.policies}
+    pieces, policy_outcomes = _policies(policies, gateway, {piece.id: piece for piece in before.policies})
     kept_overrides = {piece.id: piece for piece in before.overrides}
-    pieces: dict[str, Policy] = {}
-    policy_outcomes: dict[str, Outcome] = {}
-    for policy in sorted(policies, key=lambda item: item.meta.id):
-        piece, outcome = _policy(policy, gateway, kept_policies.get(policy.meta.id))
-        policy_outcomes[policy.meta.id] = outcome
-        if piece is not None:
-            pieces[piece.id] = piece
+    inputs = {item.meta.id: item for item in sorted(overrides, key=lambda item: item.meta.id)}
     found: list[Override] = []
-    override_outcomes: dict[str, Outcome] = {}
-    created_at: dict[str, int] = {}
-    for override in sorted(overrides, key=lambda item: item.meta.id):
-        compiled, outcome = _override(override, pieces, policy_outcomes, kept_overrides.get(override.meta.id))
-        override_outcomes[override.meta.id] = outcome
-        created_at[override.meta.id] = override.meta.created_at
+    outcomes: dict[str, Outcome] = {}
+    for name, override in inputs.items():
+        compiled, outcomes[name] = _override(override, pieces, policy_outcomes, kept_overrides.get(name), gateway)
         if compiled is not None:
             found.append(compiled)
-    ordered = in_order(found, created_at)
-    for loser, notes in outranked(ordered).items():
-        override_outcomes[loser] = replace(override_outcomes[loser], notes=notes)
-    return Compiled(Ruleset(gateway.name, tuple(pieces.values()), ordered), policy_outcomes, override_outcomes)
+    ordered = in_order(found, {name: item.meta.created_at for name, item in inputs.items()})
+    for loser, lost in defeats(ordered).items():
+        if outcomes[loser].accepted:  # a kept version is not what its object says, and that has problems of its own
+            outcomes[loser] = replace(outcomes[loser], notes=_remarks(lost, inputs[loser], pieces))
+    ruleset = Ruleset(gateway.name, tuple(pieces.values()), ordered, _jwt(gateway))
+    return Compiled(ruleset, policy_outcomes, outcomes)
 
 
 def unknown_gateway(name: str, known: Iterable[str]) -> Problem:
@@ -102,31 +100,81 @@ def policy_not_running(policy_id: str) -> Problem:
     return Problem("spec.policyRef.name", Reason.CONFLICTED, message, "see the policy's own conditions")
 
 
-def _policy(policy: PolicyInput, gateway: Gateway, running: Policy | None) -> tuple[Policy | None, Outcome]:
+def _policies(
+    policies: Iterable[PolicyInput], gateway: Gateway, running: Mapping[str, Policy]
+) -> tuple[dict[str, Policy], dict[str, Outcome]]:
+    """The compiled policies and the outcome of each, by id."""
+    inputs = {item.meta.id: item for item in sorted(policies, key=lambda item: item.meta.id)}
+    pieces: dict[str, Policy] = {}
+    outcomes: dict[str, Outcome] = {}
+    for name, policy in inputs.items():
+        result = _compile(policy, gateway)
+        if isinstance(result, Policy):
+            pieces[name], outcomes[name] = result, Outcome()
+        else:
+            outcomes[name] = _refuse(policy, result, gateway, running.get(name), pieces)
+    while True:
+        applicants = (
+            Applicant(piece, inputs[name].meta.created_at, fixed=not outcomes[name].accepted)
+            for name, piece in pieces.items()
+        )
+        refused = over_budget(applicants, gateway.rule_budget)
+        if not refused:
+            return dict(sorted(pieces.items())), outcomes
+        for name, problem in refused.items():  # a version that is kept instead needs room as well, so look again
+            outcomes[name] = _refuse(inputs[name], (problem,), gateway, running.get(name), pieces)
+
+
+def _compile(policy: PolicyInput, gateway: Gateway) -> Policy | tuple[Problem, ...]:
     if isinstance(policy.spec, tuple):
-        result: Policy | tuple[Problem, ...] = policy.spec
-    elif policy.gateway != gateway.name:
-        result = (unknown_gateway(policy.gateway, [gateway.name]),)
-    else:
-        result = compile_policy(policy.meta, policy.spec, gateway)
-    if isinstance(result, Policy):
-        return result, Outcome()
+        return policy.spec
+    if policy.gateway != gateway.name:
+        return (unknown_gateway(policy.gateway, [gateway.name]),)
+    return compile_policy(policy.meta, policy.spec, gateway)
+
+
+def _refuse(
+    policy: PolicyInput,
+    problems: tuple[Problem, ...],
+    gateway: Gateway,
+    running: Policy | None,
+    pieces: dict[str, Policy],
+) -> Outcome:
+    """Put the last accepted version into `pieces`, or none; say so."""
+    pieces.pop(policy.meta.id, None)
     # A later generation than the object's own is of an object of the same name that was deleted since.
     if running is None or running.generation > policy.meta.generation:
-        return None, Outcome(result)
+        return Outcome(problems)
     if not still_allowed(running, policy.meta.namespace, gateway):
-        return None, Outcome(result)
-    return running, Outcome(result, kept=True, kept_generation=running.generation)
+        return Outcome(problems)
+    pieces[running.id] = running
+    return Outcome(problems, kept=True, kept_generation=running.generation)
+
+
+def _remarks(lost: Iterable[Defeat], loser: OverrideInput, policies: Mapping[str, Policy]) -> tuple[str, ...]:
+    places = subject_places(loser.spec, policies[loser.policy_id]) if isinstance(loser.spec, OverrideSpec) else {}
+    remarks = list(dict.fromkeys(defeat.remark(places[defeat.subject]) for defeat in lost if defeat.subject in places))
+    more = len(remarks) - MAX_REMARKS
+    return (*remarks[:MAX_REMARKS], *([f"and {more} more such"] if more > 0 else []))
+
+
+def _jwt(gateway: Gateway) -> Jwt | None:
+    settings = gateway.jwt
+    return None if settings == JwtSettings() else Jwt(settings.metadata_namespace, settings.payload_key)
 
 
 def _override(
-    override: OverrideInput, policies: Mapping[str, Policy], known: Iterable[str], running: Override | None
+    override: OverrideInput,
+    policies: Mapping[str, Policy],
+    known: Iterable[str],
+    running: Override | None,
+    gateway: Gateway,
 ) -> tuple[Override | None, Outcome]:
     target = policies.get(override.policy_id)
     if isinstance(override.spec, tuple):
         result: Override | tuple[Problem, ...] = override.spec
     elif target is not None:
-        result = compile_override(override.meta, override.spec, target)
+        result = compile_override(override.meta, override.spec, target, gateway)
     elif override.policy_id in known:
         result = (policy_not_running(override.policy_id),)
     else:
@@ -134,6 +182,6 @@ def _override(
     if isinstance(result, Override):
         return result, Outcome()
     host = policies.get(running.policy) if running is not None else None
-    if running is None or host is None or not still_fits(running, host):
+    if running is None or host is None or not still_fits(running, host, gateway):
         return None, Outcome(result)
     return running, Outcome(result, kept=True)

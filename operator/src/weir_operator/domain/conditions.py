@@ -48,6 +48,8 @@ class Reason(StrEnum):
     """The gateway does not let this namespace attach."""
     HOST_NOT_ALLOWED = "HostNotAllowed"
     """The gateway does not let this namespace limit one of the hosts."""
+    BUDGET_EXCEEDED = "BudgetExceeded"
+    """With older policies, one request would meet more rules than the gateway's budget; the message names it."""
     POLICY_NOT_FOUND = "PolicyNotFound"
     """The override names a policy that does not exist in its namespace."""
     CONFLICTED = "Conflicted"
@@ -82,6 +84,7 @@ _REFUSALS = frozenset(
         Reason.UNKNOWN_GATEWAY,
         Reason.NAMESPACE_NOT_ALLOWED,
         Reason.HOST_NOT_ALLOWED,
+        Reason.BUDGET_EXCEEDED,
         Reason.POLICY_NOT_FOUND,
         Reason.CONFLICTED,
     }

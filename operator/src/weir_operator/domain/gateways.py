@@ -13,6 +13,7 @@ from enum import StrEnum
 
 ANY_NAMESPACE = "*"
 ANY_HOST = "*"
+DEFAULT_RULE_BUDGET = 8  # arbitrary: two policies of a few rules each on one route, at a few microseconds of store each
 
 
 class HostsDefault(StrEnum):
@@ -67,13 +68,22 @@ class Envoy:
 
 
 @dataclass(frozen=True, slots=True)
+class Jwt:
+    """Where Envoy's JWT filter leaves the claims that it verified: the namespace of its metadata, and the key there."""
+
+    metadata_namespace: str = "envoy.filters.http.jwt_authn"
+    payload_key: str = "jwt_payload"
+
+
+@dataclass(frozen=True, slots=True)
 class Gateway:
     """One fleet of limiters that share their counters.
 
     `namespace` is where the generated ConfigMaps live. `limiters` are base URLs of admin endpoints.
     `allowed_namespaces` contains "*" for all. `hosts` gives the host patterns of each namespace ("*" = every
     host); a namespace that it does not list follows `hosts_default`. `withheld_headers` (lower case) never reach
-    the limiter, so no policy can use them.
+    the limiter, so no policy can use them. `max_delay_ms` is how long a request may be held in a queue (0 = never),
+    `rule_budget` how many rules one request may meet.
     """
 
     name: str
@@ -84,6 +94,14 @@ class Gateway:
     hosts_default: HostsDefault = HostsDefault.NONE
     withheld_headers: frozenset[str] = frozenset({"authorization", "cookie"})
     envoy: Envoy = Envoy()
+    max_delay_ms: int = 0
+    rule_budget: int = DEFAULT_RULE_BUDGET
+    jwt: Jwt = Jwt()
+
+    @property
+    def decision_timeout_ms(self) -> int:
+        """How long Envoy waits for a decision: its usual patience, and as long as a request may be held."""
+        return self.envoy.timeout_ms + self.max_delay_ms
 
     def admits(self, namespace: str) -> bool:
         """Whether objects of `namespace` may attach to this gateway."""

@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers of a limit and the closed sets of words around it, with the ranges that can be enforced exactly.
+"""The closed sets of words around a limit, and the ranges in which its numbers can be enforced exactly.
 
-Owns the arithmetic that says whether numbers fit; never evaluates a limit (the store's script does).
+Words and bounds only: what each algorithm's numbers must fulfil is `algorithms`' business.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from enum import StrEnum
 
-from weir_operator.domain.problems import Problem, invalid
-from weir_operator.domain.wire import member
-
 MAX_COUNT = 10**12  # requests and burst: fit the integers of RFC 9651 (15 digits) with room for arithmetic
+MAX_QUEUE = 10**6  # requests that wait, and what one request may cost a leaky bucket: arbitrary, far above any real one
+MAX_LOGGED = 10_000  # timestamps that one subject's log may hold: 80 kB in the store
 MIN_PERIOD_US = 1_000  # 1 ms: a shorter period is below what a network round trip can tell apart
 MAX_EXACT = 2**53 - 1  # the largest integer below which the store's doubles count every single one
-MICROSECONDS_PER_SECOND = 1_000_000
+MIN_FACTOR_MILLI, MAX_FACTOR_MILLI = 1, 1_000_000  # 0.001 to 1000, in thousandths
 
 
 class Algorithm(StrEnum):
@@ -24,6 +21,34 @@ class Algorithm(StrEnum):
 
     TOKEN_BUCKET = "TokenBucket"  # noqa: S105  an algorithm, no secret
     """A bucket of `burst` tokens, refilled evenly with `requests` tokens per `period`."""
+    LEAKY_BUCKET = "LeakyBucket"
+    """Requests leave evenly, one each `period`/`requests`; up to `queue` of them wait, at most `maxDelay`."""
+    FIXED_WINDOW = "FixedWindow"
+    """`requests` in each window of a `period`, aligned to the Unix epoch, or of a `calendar` unit."""
+    SLIDING_WINDOW_COUNTER = "SlidingWindowCounter"
+    """`requests` in any `period`, estimated from two counters."""
+    SLIDING_WINDOW_LOG = "SlidingWindowLog"
+    """`requests` in any `period`, exactly, from the time of every request."""
+
+
+class Calendar(StrEnum):
+    """A window of the calendar."""
+
+    DAY = "Day"
+    """From local midnight to the next."""
+    WEEK = "Week"
+    """From Monday, local midnight."""
+    MONTH = "Month"
+    """From the first of the month, local midnight."""
+
+
+class Scope(StrEnum):
+    """Who shares a rule's counters."""
+
+    REGION = "Region"
+    """All limiters of the gateway, through their store."""
+    INSTANCE = "Instance"
+    """Nobody: each limiter counts in its own memory, without the store."""
 
 
 class Mode(StrEnum):
@@ -84,59 +109,9 @@ class Action(StrEnum):
 
     SET = "Set"
     """Other numbers instead of the rule's."""
+    MULTIPLY = "Multiply"
+    """The rule's numbers times a factor."""
     EXEMPT = "Exempt"
     """The rule does not apply."""
     BLOCK = "Block"
     """Every request is refused."""
-
-
-@dataclass(frozen=True, slots=True)
-class TokenBucket:
-    """`requests` per `period_us` microseconds, at most `burst` at once."""
-
-    requests: int = member("Tokens that are refilled in one period.", minimum=1, maximum=MAX_COUNT)
-    period_us: int = member("The period in microseconds.", minimum=MIN_PERIOD_US, maximum=MAX_EXACT)
-    burst: int = member("Tokens in a full bucket.", minimum=1, maximum=MAX_COUNT)
-    algorithm: Algorithm = member("How it counts.", default=Algorithm.TOKEN_BUCKET)
-
-    @property
-    def token_weight(self) -> int:
-        """p: what one token weighs in the store's unit, 1/L µs of refill (period and requests reduced)."""
-        return self.period_us // math.gcd(self.period_us, self.requests)
-
-    @property
-    def drain_rate(self) -> int:
-        """L: how many of those units one microsecond refills."""
-        return self.requests // math.gcd(self.period_us, self.requests)
-
-    @property
-    def capacity(self) -> int:
-        """The weight of a full bucket; exact in the store up to `MAX_EXACT`."""
-        return self.burst * self.token_weight
-
-    @property
-    def largest_burst(self) -> int:
-        """The largest burst that can be counted exactly at this rate."""
-        return min(MAX_COUNT, MAX_EXACT // self.token_weight)
-
-
-def check_bucket(bucket: TokenBucket, path: str) -> list[Problem]:
-    """What is wrong with a limit's numbers; `path` is where the limit stands in the object."""
-    problems = [
-        *_check_range(bucket.requests, 1, MAX_COUNT, f"{path}.requests"),
-        *_check_range(bucket.burst, 1, MAX_COUNT, f"{path}.burst"),
-    ]
-    if not MIN_PERIOD_US <= bucket.period_us <= MAX_EXACT:
-        hint = "write a duration of at least 1ms, like 1s or 5m"
-        problems.append(invalid(f"{path}.period", f"{bucket.period_us} µs cannot be a period", hint))
-    if not problems and bucket.burst > bucket.largest_burst:
-        message = f"{bucket.burst} is too much to be counted exactly at {bucket.requests} per {bucket.period_us} µs"
-        hint = f"at most {bucket.largest_burst}, or a rate whose requests divide the period more evenly"
-        problems.append(invalid(f"{path}.burst", message, hint))
-    return problems
-
-
-def _check_range(number: int, least: int, most: int, path: str) -> list[Problem]:
-    if least <= number <= most:
-        return []
-    return [invalid(path, f"{number} is out of range", f"write a whole number from {least} to {most}")]

@@ -12,7 +12,7 @@ import ipaddress
 import re
 import string
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from weir_operator.domain.gateways import ANY_HOST
 from weir_operator.domain.problems import Problem, invalid
@@ -29,10 +29,14 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
-    """A parsed path pattern: its segments in lower case (None = any one segment), and whether more may follow."""
+    """A parsed path pattern: its segments in lower case (None = any one segment), and whether more may follow.
+
+    `parameters` are the names of the segments that are None.
+    """
 
     segments: tuple[str | None, ...]
     open_ended: bool
+    parameters: tuple[str, ...] = field(default=(), compare=False)
 
     def covers(self, other: PathPattern) -> bool:
         """Whether every path that `other` matches is matched by this pattern too."""
@@ -66,10 +70,10 @@ def parse_path(path: str, field: str) -> PathPattern | Problem:
         if flaw:
             return invalid(field, f'"{path}" {flaw[0]}', flaw[1])
         parsed.append(None if _PARAMETER.fullmatch(segment) else segment.translate(_ASCII_LOWER))
-    names = [segment for segment in segments if _PARAMETER.fullmatch(segment)]
+    names = tuple(segment[1:-1] for segment in segments if _PARAMETER.fullmatch(segment))
     if len(set(names)) < len(names):
         return invalid(field, f'"{path}" names a parameter twice', "give each {parameter} its own name")
-    return PathPattern(tuple(parsed), open_ended)
+    return PathPattern(tuple(parsed), open_ended, names)
 
 
 def _segment_flaw(segment: str) -> tuple[str, str] | None:  # noqa: PLR0911  a table of cases reads best as one

@@ -10,34 +10,54 @@ import hashlib
 import ipaddress
 
 from weir_operator.domain.gateways import ANY_HOST, Gateway
+from weir_operator.domain.limit_checks import limit_of
+from weir_operator.domain.limits import Scope
 from weir_operator.domain.policy_checks import check_policy
 from weir_operator.domain.problems import Problem
-from weir_operator.domain.rule_checks import bucket_of
 from weir_operator.domain.ruleset import (
     AddressExempt,
-    ClientIPKey,
     Cost,
     HeaderExempt,
-    HeaderKey,
     HeaderValues,
     Match,
     Plans,
-    PlanSource,
     Policy,
-    Prefixes,
     Response,
     Route,
     Rule,
 )
+from weir_operator.domain.sources import (
+    ClaimKey,
+    ClientIPKey,
+    CookieKey,
+    HeaderKey,
+    HostKey,
+    KeyPart,
+    MethodKey,
+    Nothing,
+    PathKey,
+    Prefixes,
+    PrincipalKey,
+    QueryKey,
+    parse_claim,
+)
 from weir_operator.domain.specs import (
     AddressExemption,
+    ClaimSource,
+    ClientIPSource,
+    CookieSource,
     CostSpec,
     Exemption,
     HeaderSource,
+    HostSource,
     KeySource,
     Meta,
+    MethodSource,
+    PathSource,
     PlansSpec,
     PolicySpec,
+    PrincipalSource,
+    QuerySource,
     RouteSpec,
     RuleSpec,
 )
@@ -84,23 +104,48 @@ def _lower_rule(rule: RuleSpec, spec: PolicySpec) -> Rule:
         mode=spec.mode,
         key=tuple(_lower_source(source) for source in rule.key),
         on_missing_key=rule.on_missing_key,
-        limit=bucket_of(rule.limit),
+        limit=limit_of(rule.limit),
         plans=_lower_plans(rule.plans) if rule.plans else None,
         cost=tuple(_lower_cost(entry) for entry in rule.cost),
         on_store_failure=rule.on_store_failure,
         visibility=rule.visibility,
         code=rule.code,
+        scope=None if rule.scope is Scope.REGION else rule.scope,
     )
 
 
-def _lower_source(source: KeySource) -> HeaderKey | ClientIPKey:
+def _lower_source(source: KeySource) -> KeyPart:  # noqa: PLR0911  a table of cases reads best as one
+    match source:
+        case HeaderSource() | ClaimSource():
+            return _lower_plan_source(source)
+        case CookieSource(name):
+            return CookieKey(name)
+        case QuerySource(name):
+            return QueryKey(name)
+        case ClientIPSource(ipv4, ipv6):
+            return ClientIPKey(Prefixes(ipv4, ipv6))
+        case PrincipalSource():
+            return PrincipalKey(Nothing())
+        case PathSource(name):
+            return PathKey(name)
+        case HostSource():
+            return HostKey(Nothing())
+        case MethodSource():
+            return MethodKey(Nothing())
+
+
+def _lower_plan_source(source: HeaderSource | ClaimSource) -> HeaderKey | ClaimKey:
     if isinstance(source, HeaderSource):
         return HeaderKey(source.name.lower())
-    return ClientIPKey(Prefixes(source.ipv4_prefix, source.ipv6_prefix))
+    members = parse_claim(source.claim)
+    if members is None:  # refused by check_source
+        raise AssertionError(source)
+    return ClaimKey(members)
 
 
 def _lower_plans(plans: PlansSpec) -> Plans:
-    return Plans(PlanSource(plans.header.lower()), {name: bucket_of(limit) for name, limit in plans.limits})
+    limits = {name: limit_of(limit) for name, limit in plans.limits}
+    return Plans(_lower_plan_source(plans.source), limits)
 
 
 def _lower_cost(entry: CostSpec) -> Cost:

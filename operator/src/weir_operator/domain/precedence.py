@@ -7,10 +7,15 @@ limiter takes the first in this order whose time it is.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from weir_operator.domain.ruleset import Override, Subject
+from weir_operator.domain.overriding import Override, Subject
+
+_Shape = tuple[str, ...]
+_Place = tuple[str, str, tuple[Subject, ...]]
 
 
 def in_order(overrides: Iterable[Override], created_at: Mapping[str, int]) -> tuple[Override, ...]:
@@ -18,23 +23,63 @@ def in_order(overrides: Iterable[Override], created_at: Mapping[str, int]) -> tu
     return tuple(sorted(overrides, key=lambda override: (-_sources(override), -created_at[override.id], override.id)))
 
 
-def outranked(ordered: Sequence[Override]) -> dict[str, tuple[str, ...]]:
-    """Remarks, by override, on winners that have the very same subject and rule at a common time.
+@dataclass(frozen=True, slots=True)
+class Defeat:
+    """An override that loses against another one with a subject of its own, for a rule, at a common time.
 
-    A more specific override that wins for some of a subject's requests is what people expect and is not remarked.
+    `wholly`: the winner has the very same subject, so the loser never holds for it while the winner does. Otherwise
+    the winner names further sources, and wins for some of the subject's requests.
     """
-    taken: dict[tuple[str, str, tuple[Subject, ...]], list[Override]] = {}
-    remarks: dict[str, dict[str, None]] = {}
+
+    rule: str
+    subject: tuple[Subject, ...]
+    winner: str
+    wholly: bool
+
+    def remark(self, place: int) -> str:
+        """What the loser is told; `place` is the subject's in its spec. The value is never named."""
+        how = "newer" if self.wholly else "more specific"
+        share = "" if self.wholly else " for some of its requests"
+        return f'spec.subjects[{place}]: for rule "{self.rule}" the {how} override "{self.winner}" wins{share}'
+
+
+def defeats(ordered: Sequence[Override]) -> dict[str, list[Defeat]]:
+    """By override, what it loses to which other one; `ordered` is by precedence."""
+    holders: dict[_Place, list[Override]] = {}
+    shapes: dict[tuple[str, str], set[_Shape]] = {}
     for override in ordered:
-        for rule in override.rules:
-            for subject in override.subjects:
-                holders = taken.setdefault((override.policy, rule, subject), [])
-                for winner in holders:
-                    if _share_time(winner, override):
-                        remark = f'for rule "{rule}" the newer override "{winner.id}" wins for a common subject'
-                        remarks.setdefault(override.id, {})[remark] = None
-                holders.append(override)
-    return {override: tuple(found) for override, found in remarks.items()}
+        for rule, subject in itertools.product(override.rules, override.subjects):
+            holders.setdefault((override.policy, rule, subject), []).append(override)
+            shapes.setdefault((override.policy, rule), set()).add(_shape(subject))
+    found: dict[str, list[Defeat]] = {}
+    for (policy, rule, subject), holding in holders.items():
+        _note(found, holding, holding, Defeat(rule, subject, "", wholly=True))
+        for part in _parts(subject, shapes[policy, rule]):
+            _note(found, holding, holders.get((policy, rule, part), []), Defeat(rule, part, "", wholly=False))
+    return found
+
+
+def _note(
+    found: dict[str, list[Defeat]], winners: Sequence[Override], losers: Sequence[Override], defeat: Defeat
+) -> None:
+    """Note for each loser the first winner before it in precedence whose time it shares."""
+    for loser in losers:
+        before = itertools.takewhile(lambda winner, loser=loser: winner is not loser, winners)  # type: ignore[misc]
+        winner = next((winner for winner in before if _share_time(winner, loser)), None)
+        if winner is not None:
+            found.setdefault(loser.id, []).append(replace(defeat, winner=winner.id))
+
+
+def _parts(subject: tuple[Subject, ...], shapes: set[_Shape]) -> Iterator[tuple[Subject, ...]]:
+    """The subjects that name only some of the sources, with the same values, among the shapes that exist."""
+    own = _shape(subject)
+    for shape in shapes:
+        if len(shape) < len(own) and set(shape) <= set(own):
+            yield tuple(item for item in subject if item.source in shape)
+
+
+def _shape(subject: tuple[Subject, ...]) -> _Shape:
+    return tuple(item.source for item in subject)
 
 
 def _sources(override: Override) -> int:

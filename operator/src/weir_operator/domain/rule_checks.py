@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be wrong with the rules of a policy: their keys, numbers, plans and costs, and the headers they read.
+"""What can be wrong with the rules of a policy: their names, limits, plans and costs.
 
 Ranges are checked again although the API server has done so: a ruleset that a limiter would refuse must never be
 compiled.
@@ -7,16 +7,17 @@ compiled.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
+from weir_operator.domain.algorithms import Limit
 from weir_operator.domain.gateways import Gateway
-from weir_operator.domain.limits import TokenBucket, check_bucket
+from weir_operator.domain.limit_checks import parse_limit
 from weir_operator.domain.matching import PathPattern, check_methods, parse_path
 from weir_operator.domain.problems import Problem, invalid
-from weir_operator.domain.specs import HeaderSource, KeySource, LimitSpec, PolicySpec, RouteSpec, RuleSpec
+from weir_operator.domain.source_checks import Routes, check_key, check_source, is_header_value
+from weir_operator.domain.specs import HeaderSource, PolicySpec, RouteSpec, RuleSpec
 
-FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+Limits = Sequence[tuple[str, Limit]]
 
 
 def check_rules(spec: PolicySpec, gateway: Gateway) -> Iterator[Problem]:
@@ -30,52 +31,53 @@ def check_rules(spec: PolicySpec, gateway: Gateway) -> Iterator[Problem]:
             hint = "each rule of a policy needs its own name: it is the identity of the counter"
             yield invalid(f"spec.rules[{index}].name", f'"{rule.name}" is taken by an earlier rule', hint)
         path = f"spec.rules[{rule.name}]"
-        yield from _check_key(rule.key, f"{path}.key", gateway)
-        yield from _check_limits(rule, path, gateway)
-        yield from _check_costs(rule, path, routes)
+        yield from check_key(rule.key, f"{path}.key", gateway, routes)
+        problems, limits = _parse_limits(rule, path, gateway)
+        yield from problems
+        yield from _check_plans(rule, path, gateway)
+        yield from _check_costs(rule, path, routes, limits)
 
 
-def _check_key(key: Sequence[KeySource], path: str, gateway: Gateway) -> Iterator[Problem]:
-    seen: set[str] = set()
-    for index, source in enumerate(key):
-        here = f"{path}[{index}]"
-        if isinstance(source, HeaderSource):
-            name = f"header {source.name.lower()}"
-            yield from check_header(source.name, f"{here}.header", gateway)
+def _parse_limits(rule: RuleSpec, path: str, gateway: Gateway) -> tuple[list[Problem], Limits]:
+    """What is wrong with the rule's limits, and the good ones with their places."""
+    problems: list[Problem] = []
+    limits: list[tuple[str, Limit]] = []
+    places = [(f"{path}.limit", rule.limit)]
+    for name, spec in rule.plans.limits if rule.plans else ():
+        place = f"{path}.plans.limits.{name}"
+        if spec.algorithm is rule.limit.algorithm:
+            places.append((place, spec))
         else:
-            name = "clientIP"
-            for bits, most, member in (
-                (source.ipv4_prefix, 32, "ipv4Prefix"),
-                (source.ipv6_prefix, 128, "ipv6Prefix"),
-            ):
-                if not 0 <= bits <= most:
-                    yield invalid(f"{here}.clientIP.{member}", f"{bits} is out of range", f"write 0 to {most}")
-        if name in seen:
-            yield invalid(here, f"{name} is already part of this key", "name each source once")
-        seen.add(name)
+            message = f"{spec.algorithm} is not the algorithm of the rule's limit"
+            hint = f"leave it out: all plans of a rule count as its limit does, here {rule.limit.algorithm}"
+            problems.append(invalid(f"{place}.algorithm", message, hint))
+    for place, spec in places:
+        parsed = parse_limit(spec, place, gateway)
+        if isinstance(parsed, tuple):
+            problems += parsed
+        else:
+            limits.append((place, parsed))
+    return problems, limits
 
 
-def _check_limits(rule: RuleSpec, path: str, gateway: Gateway) -> Iterator[Problem]:
-    yield from check_bucket(bucket_of(rule.limit), f"{path}.limit")
+def _check_plans(rule: RuleSpec, path: str, gateway: Gateway) -> Iterator[Problem]:
     if rule.plans is None:
         return
-    yield from check_header(rule.plans.header, f"{path}.plans.from.header", gateway)
+    yield from check_source(rule.plans.source, f"{path}.plans.from", gateway)
     if not rule.plans.limits:
         yield invalid(f"{path}.plans.limits", "is empty", "write the limit of at least one plan, or leave plans out")
-    for name, limit in rule.plans.limits:
-        if not is_header_value(name):
-            hint = "a plan's name is the value of the header, without space around it"
-            yield invalid(f"{path}.plans.limits.{name}", "is a name that the header can never have", hint)
-        yield from check_bucket(bucket_of(limit), f"{path}.plans.limits.{name}")
+    by_header = isinstance(rule.plans.source, HeaderSource)
+    for name, _ in rule.plans.limits:
+        if not (is_header_value(name) if by_header else name):
+            hint = f"a plan's name is the value of the {'header, without space around it' if by_header else 'claim'}"
+            yield invalid(f"{path}.plans.limits.{name}", "is a name that the source can never give", hint)
 
 
-def _check_costs(
-    rule: RuleSpec, path: str, routes: Sequence[tuple[RouteSpec, PathPattern | Problem]]
-) -> Iterator[Problem]:
+def _check_costs(rule: RuleSpec, path: str, routes: Routes, limits: Limits) -> Iterator[Problem]:
     earlier: list[tuple[int, RouteSpec, PathPattern]] = []
     for index, entry in enumerate(rule.cost):
         here = f"{path}.cost[{index}]"
-        yield from _check_cost(entry.cost, rule, path, f"{here}.cost")
+        yield from _check_cost(entry.cost, limits, f"{here}.cost")
         yield from check_route(entry.route, f"{here}.match")
         pattern = parse_path(entry.route.path, "")
         if isinstance(pattern, Problem):
@@ -95,16 +97,14 @@ def _check_costs(
         earlier.append((index, entry.route, pattern))
 
 
-def _check_cost(cost: int, rule: RuleSpec, path: str, here: str) -> Iterator[Problem]:
+def _check_cost(cost: int, limits: Limits, path: str) -> Iterator[Problem]:
     if cost < 0:
-        yield invalid(here, f"{cost} is negative", "write 0 for free requests")
-    limits = [(f"{path}.limit", rule.limit)]
-    limits += [(f"{path}.plans.limits.{name}", limit) for name, limit in (rule.plans.limits if rule.plans else ())]
+        yield invalid(path, f"{cost} is negative", "write 0 for free requests")
     for place, limit in limits:
-        burst = bucket_of(limit).burst
-        if cost > burst:
-            message = f"{cost} is more than the burst of {burst} ({place}), so such a request could never pass"
-            yield invalid(here, message, f"write at most {burst}, or a larger burst there")
+        most = limit.largest_cost
+        if cost > most:
+            message = f"{cost} is more than {place} can ever give ({most}), so such a request could never pass"
+            yield invalid(path, message, f"write at most {most}, or a larger limit there")
 
 
 def _overlap(route: RouteSpec, pattern: PathPattern, other: RouteSpec, other_pattern: PathPattern | Problem) -> bool:
@@ -118,43 +118,7 @@ def _methods_cover(mine: Sequence[str], theirs: Sequence[str]) -> bool:
     return not mine or (bool(theirs) and set(theirs) <= set(mine))
 
 
-def bucket_of(limit: LimitSpec) -> TokenBucket:
-    """The limit with its default filled in: a burst as large as `requests`."""
-    burst = limit.requests if limit.burst is None else limit.burst
-    return TokenBucket(limit.requests, limit.period_us, burst, limit.algorithm)
-
-
 def check_route(route: RouteSpec, path: str) -> list[Problem]:
     """What is wrong with a route's path and methods."""
     parsed = parse_path(route.path, f"{path}.path")
     return [*([parsed] if isinstance(parsed, Problem) else []), *check_methods(route.methods, f"{path}.methods")]
-
-
-def check_values(values: Sequence[str], path: str) -> list[Problem]:
-    """What is wrong with a list of header values."""
-    # The value itself may be a secret and is not quoted. Envoy strips the space around a header's value.
-    if not values:
-        return [invalid(path, "is empty", "write at least one value")]
-    hint = "write the value without space around it; an empty value counts as missing"
-    return [
-        invalid(f"{path}[{index}]", "is a value that no header can have", hint)
-        for index, value in enumerate(values)
-        if not is_header_value(value)
-    ]
-
-
-def is_header_value(value: str) -> bool:
-    """Whether a request header can have this value, as the limiter sees it."""
-    return bool(value) and value == value.strip(" \t") and not any(ord(c) < 32 or ord(c) == 127 for c in value)  # noqa: PLR2004
-
-
-def check_header(name: str, path: str, gateway: Gateway) -> list[Problem]:
-    """Whether a limiter of the gateway can read the header."""
-    if not FIELD_NAME.fullmatch(name):
-        return [invalid(path, f'"{name}" is no header name', 'write a name like "x-api-key"')]
-    if name.lower() in gateway.withheld_headers:
-        message = f'gateway "{gateway.name}" withholds the header "{name.lower()}" from its limiters'
-        return [invalid(path, message, "use another header, or ask its administrator to forward this one")]
-    if name.lower() == "host":
-        return [invalid(path, "the host never reaches a limiter as a header", "use spec.match.hosts")]
-    return []

@@ -12,22 +12,22 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from weir_operator.domain.algorithms import Limit
 from weir_operator.domain.limits import (
     MAX_COUNT,
     MAX_EXACT,
-    MIN_PERIOD_US,
-    Action,
     Dialect,
     FailureMode,
     MissingKey,
     Mode,
-    TokenBucket,
+    Scope,
     Visibility,
 )
+from weir_operator.domain.overriding import Override
+from weir_operator.domain.sources import ClaimKey, HeaderKey, KeyPart
 from weir_operator.domain.wire import DocumentError, Json, decode, encode, json_schema, member
 
 FORMAT = 1
-_SHA256 = "^[0-9a-f]{64}$"
 _FIELD_NAME = "^[!#$%&'*+.^_`|~0-9a-z-]+$"  # RFC 9110 field name, lower case
 
 
@@ -75,40 +75,11 @@ class HeaderExempt:
 
 
 @dataclass(frozen=True, slots=True)
-class HeaderKey:
-    """A part of a key: the value of a header."""
-
-    header: str = member("Lower case.", pattern=_FIELD_NAME)
-
-
-@dataclass(frozen=True, slots=True)
-class Prefixes:
-    """The size of the network that counts as one client."""
-
-    ipv4_prefix: int = member("Bits.", minimum=0, maximum=32)
-    ipv6_prefix: int = member("Bits.", minimum=0, maximum=128)
-
-
-@dataclass(frozen=True, slots=True)
-class ClientIPKey:
-    """A part of a key: the client's network."""
-
-    client_ip: Prefixes = member("How much of the address counts.", name="clientIP")
-
-
-@dataclass(frozen=True, slots=True)
-class PlanSource:
-    """Where a request's plan is read from."""
-
-    header: str = member("Lower case.", pattern=_FIELD_NAME)
-
-
-@dataclass(frozen=True, slots=True)
 class Plans:
     """Limits by plan; a request without a listed plan gets the rule's own limit."""
 
-    source: PlanSource = member("Where the plan is read from.", name="from")
-    limits: Mapping[str, TokenBucket] = member("By the plan's name.", minProperties=1)
+    source: HeaderKey | ClaimKey = member("Where the plan is read from.", name="from")
+    limits: Mapping[str, Limit] = member("By the plan's name; of the algorithm of the rule's own.", minProperties=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +96,20 @@ class Rule:
 
     name: str = member("Unique in its policy; part of the counter's identity.", minLength=1)
     mode: Mode = member("The effective mode.")
-    key: tuple[HeaderKey | ClientIPKey, ...] = member("Combined in this order; empty = one counter for all.")
+    key: tuple[KeyPart, ...] = member("Combined in this order; empty = one counter for all.")
     on_missing_key: MissingKey = member("What to do when a part of the key is missing.")
-    limit: TokenBucket = member("Without a listed plan.")
+    limit: Limit = member("Without a listed plan.")
     plans: Plans | None = member("Absent = the same limit for everybody.")
     cost: tuple[Cost, ...] = member("The first that fits; none = 1.")
     on_store_failure: FailureMode = member("What to do while the store does not answer.")
     visibility: Visibility = member("How much the client is told.")
     code: str = member("The refusal's code.", pattern="^[a-z][a-z0-9_]{0,63}$")
+    scope: Scope | None = member("Who shares the counters; absent = Region.", default=None)
+
+
+def limits_of(rule: Rule) -> list[tuple[str, Limit]]:
+    """Every limit that a request can meet under the rule, by plan; "" is the rule's own."""
+    return [("", rule.limit), *(sorted(rule.plans.limits.items()) if rule.plans else [])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,40 +133,11 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """One source of an override's subject and the value it must have."""
+class Jwt:
+    """Where Envoy leaves the claims of a verified token."""
 
-    source: str = member("`header:<name>` or `clientIP`.", pattern="^(clientIP|header:[!#$%&'*+.^_`|~0-9a-z-]+)$")
-    sha256: str = member("Of the value; for clientIP of the canonical text of the masked address.", pattern=_SHA256)
-
-
-@dataclass(frozen=True, slots=True)
-class NewLimit:
-    """The numbers that a `Set` override replaces; at least one."""
-
-    requests: int | None = member("Absent = the rule's.", minimum=1, maximum=MAX_COUNT)
-    period_us: int | None = member("Absent = the rule's.", minimum=MIN_PERIOD_US, maximum=MAX_EXACT)
-    burst: int | None = member("Absent = the rule's.", minimum=1, maximum=MAX_COUNT)
-
-    def over(self, limit: TokenBucket) -> TokenBucket:
-        """`limit` with the replaced numbers."""
-        return TokenBucket(
-            self.requests or limit.requests, self.period_us or limit.period_us, self.burst or limit.burst
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Override:
-    """One RateLimitOverride, compiled."""
-
-    id: str = member("namespace/name", pattern="^[^/]+/[^/]+$")
-    policy: str = member("The policy's id.", pattern="^[^/]+/[^/]+$")
-    rules: tuple[str, ...] = member("Names of the policy's rules.", minItems=1)
-    subjects: tuple[tuple[Subject, ...], ...] = member("Any of these; within one, all sources must agree.", minItems=1)
-    action: Action = member("What it does.")
-    limit: NewLimit | None = member("Only for `Set`.", minProperties=1)
-    not_before: int | None = member("Unix seconds, inclusive; absent = from the start.", minimum=0)
-    not_after: int | None = member("Unix seconds, exclusive; absent = for ever.", minimum=0)
+    metadata_namespace: str = member("The JWT filter's namespace of dynamic metadata.", minLength=1)
+    payload_key: str = member("The key there that holds the token's payload.", minLength=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +147,7 @@ class Ruleset:
     gateway: str
     policies: tuple[Policy, ...] = ()
     overrides: tuple[Override, ...] = ()
+    jwt: Jwt | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,16 +160,18 @@ class Document:
     digest: str = member("SHA-256 of the canonical JSON without revision and digest.", pattern="^sha256:[0-9a-f]{64}$")
     policies: tuple[Policy, ...] = member("Sorted by id.")
     overrides: tuple[Override, ...] = member("The first that fits a request and whose time it is wins.")
+    jwt: Jwt | None = member("Where claims are read; absent = Envoy's usual places.", default=None)
 
     @property
     def ruleset(self) -> Ruleset:
         """What it says, without how it is published."""
-        return Ruleset(self.gateway, self.policies, self.overrides)
+        return Ruleset(self.gateway, self.policies, self.overrides, self.jwt)
 
 
 def publish(ruleset: Ruleset, revision: int) -> Document:
     """`ruleset` as the document with this revision."""
-    return Document(FORMAT, ruleset.gateway, revision, digest(ruleset), ruleset.policies, ruleset.overrides)
+    content = ruleset.policies, ruleset.overrides, ruleset.jwt
+    return Document(FORMAT, ruleset.gateway, revision, digest(ruleset), *content)
 
 
 def digest(ruleset: Ruleset) -> str:

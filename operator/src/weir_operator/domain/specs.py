@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weir_operator.domain.limits import Action, Algorithm, Dialect, FailureMode, MissingKey, Mode, Visibility
+from weir_operator.domain.limits import (
+    Action,
+    Algorithm,
+    Calendar,
+    Dialect,
+    FailureMode,
+    MissingKey,
+    Mode,
+    Scope,
+    Visibility,
+)
 from weir_operator.domain.problems import Problem
 
 
@@ -45,6 +55,49 @@ class HeaderSource:
 
 
 @dataclass(frozen=True, slots=True)
+class CookieSource:
+    """The value of a cookie."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySource:
+    """The first value of a query parameter."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSource:
+    """A claim of the verified token, as the dotted text that the user wrote."""
+
+    claim: str
+
+
+@dataclass(frozen=True, slots=True)
+class PathSource:
+    """What a `{parameter}` of the route stands for in the request's path."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrincipalSource:
+    """The peer of mutual TLS."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostSource:
+    """The request's host."""
+
+
+@dataclass(frozen=True, slots=True)
+class MethodSource:
+    """The request's method."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClientIPSource:
     """The client's address, cut to a network of this size."""
 
@@ -52,7 +105,17 @@ class ClientIPSource:
     ipv6_prefix: int = 64
 
 
-KeySource = HeaderSource | ClientIPSource
+KeySource = (
+    HeaderSource
+    | CookieSource
+    | QuerySource
+    | ClientIPSource
+    | ClaimSource
+    | PrincipalSource
+    | PathSource
+    | HostSource
+    | MethodSource
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +138,23 @@ Exemption = AddressExemption | HeaderExemption
 
 @dataclass(frozen=True, slots=True)
 class LimitSpec:
-    """The numbers of a limit; `burst` None = as many as `requests`."""
+    """The numbers of a limit as they were written; None = left out."""
 
     requests: int
-    period_us: int
+    period_us: int | None = None
     burst: int | None = None
     algorithm: Algorithm = Algorithm.TOKEN_BUCKET
+    queue: int | None = None
+    max_delay_us: int | None = None
+    calendar: Calendar | None = None
+    time_zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PlansSpec:
-    """Limits by plan; the plan's name is the value of the header `header`."""
+    """Limits by plan; the plan's name is the value of `source`."""
 
-    header: str
+    source: HeaderSource | ClaimSource
     limits: tuple[tuple[str, LimitSpec], ...]
 
 
@@ -112,6 +179,7 @@ class RuleSpec:
     on_store_failure: FailureMode = FailureMode.OPEN
     visibility: Visibility = Visibility.PUBLIC
     code: str = "rate_limited"
+    scope: Scope = Scope.REGION
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +197,10 @@ class PolicySpec:
 
 @dataclass(frozen=True, slots=True)
 class SubjectValue:
-    """Whom an override means by one source: the raw value, or already its SHA-256 in hexadecimal."""
+    """Whom an override means by one source: the raw value, or already its SHA-256 in hexadecimal.
+
+    `source` is what the user called it, be it a source's own name or a form like `cookie:sid`.
+    """
 
     source: str
     value: str
@@ -143,11 +214,16 @@ class LimitPatch:
     requests: int | None = None
     period_us: int | None = None
     burst: int | None = None
+    queue: int | None = None
+    max_delay_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OverrideSpec:
-    """The spec of a RateLimitOverride. Empty `rules` = all rules; `not_before` and `not_after` None = open end."""
+    """The spec of a RateLimitOverride.
+
+    Empty `rules` = all rules; `not_before` and `not_after` None = open end; `factor` as the text that was written.
+    """
 
     policy: str
     subjects: tuple[tuple[SubjectValue, ...], ...]
@@ -156,6 +232,7 @@ class OverrideSpec:
     limit: LimitPatch | None = None
     not_before: int | None = None
     not_after: int | None = None
+    factor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 
 Knows no document in particular (`ruleset` declares one). Supported annotations: `str`, `int`, `StrEnum`, another
 dataclass, `tuple[T, ...]`, `Mapping[str, T]`, `T | None` (None = the member is absent), and unions of dataclasses,
-which are told apart by their member names. Anything else raises TypeError when the class is first used.
+which are told apart by their member names and constants. Anything else raises TypeError when the class is first used.
 """
 
 from __future__ import annotations
@@ -151,11 +151,19 @@ def _decode_object(kind: Any, data: Json, path: str) -> Any:
 
 
 def _decode_union(arms: tuple[Any, ...], data: Json, path: str) -> Any:
-    given = set(_object(data, path))
+    given = _object(data, path)
     for arm in arms:
-        if given == {m.name for m in _members(arm)}:
+        members = _members(arm)
+        constants = ((m.name, m.schema["const"]) for m in members if "const" in m.schema)
+        if set(given) == {m.name for m in members} and all(given[name] == value for name, value in constants):
             return _decode_object(arm, data, path)
-    raise DocumentError(f"{path}: expected exactly one of {', '.join(_members(arm)[0].name for arm in arms)}")
+    raise DocumentError(f"{path}: expected exactly one of {', '.join(_form(arm) for arm in arms)}")
+
+
+def _form(arm: Any) -> str:
+    """What a union's arm is called in a message: its constant, else its first member."""
+    members = _members(arm)
+    return next((str(m.schema["const"]) for m in members if "const" in m.schema), members[0].name)
 
 
 def _object(data: Json, path: str) -> dict[str, Json]:
@@ -188,7 +196,10 @@ def _object_schema(kind: Any, defs: dict[str, Json]) -> dict[str, Json]:
     properties = {}
     for m in members:
         described = {"description": m.description} if m.description else {}
-        properties[m.name] = {**_schema_of(m.annotation, defs), **described, **m.schema}
+        form = _schema_of(m.annotation, defs)
+        if "const" in m.schema:
+            form.pop("enum", None)  # one of the words, and this one alone
+        properties[m.name] = {**form, **described, **m.schema}
     return {
         "type": "object",
         "description": (kind.__doc__ or "").strip().split("\n\n")[0].replace("\n    ", " "),

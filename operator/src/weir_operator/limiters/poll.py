@@ -96,7 +96,7 @@ def parse_status(body: bytes, address: str, gateway: str) -> LimiterReport:
             "gateway": str(served),
             "ready": bool(ready),
             "rulesets": dict(rulesets),
-            "store": {"state": str(store)},
+            "store": {"state": str(state), **store},
         }:
             if served != gateway:
                 raise UnusableAnswer(f"it serves gateway {served!r}, not {gateway!r}")
@@ -105,7 +105,24 @@ def parse_status(body: bytes, address: str, gateway: str) -> LimiterReport:
                 "GET /status answers without format, instance, gateway, ready, rulesets or store.state"
             )
     applied = {name: _parse_ruleset(name, member) for name, member in rulesets.items()}
-    return LimiterReport(address, instance, rulesets=applied, ready=ready, store_down=store == "Down")
+    return LimiterReport(
+        address,
+        instance,
+        rulesets=applied,
+        ready=ready,
+        store_down=state == "Down",
+        store_faults=_parse_preflight(store.get("preflight")),
+    )
+
+
+def _parse_preflight(checks: object) -> tuple[str, ...]:
+    """Return the failed checks; a limiter that makes none, or whose form of it is unknown here, has none."""
+    found = []
+    for check in checks if isinstance(checks, list) else ():
+        match check:
+            case {"check": str(name), "ok": False, "message": str(message)}:
+                found.append(f"{name}: {message}"[:ERROR_MAX_CHARS])
+    return tuple(sorted(found))
 
 
 def _parse_ruleset(name: str, member: object) -> AppliedRuleset:

@@ -124,6 +124,8 @@ class LimiterReport:
     """Whether it decides; else it starts or drains."""
     store_down: bool = False
     """Whether the rules' failure modes decide instead of their counters."""
+    store_faults: tuple[str, ...] = ()
+    """What its checks of the store found wrong, and what to do about each."""
 
     @property
     def name(self) -> str:

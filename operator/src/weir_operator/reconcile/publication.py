@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from weir_operator.domain.attachment import Group
-from weir_operator.domain.ruleset import Override, Policy, Ruleset
+from weir_operator.domain.overriding import Override
+from weir_operator.domain.ruleset import Policy, Ruleset
 from weir_operator.reconcile.ports import AppliedRuleset, LimiterReport
 from weir_operator.render.ruleset_config import BELIEVED, Live
 

@@ -12,7 +12,8 @@ from datetime import datetime
 
 from weir_operator.domain.compiler import Outcome
 from weir_operator.domain.conditions import Reason, Status
-from weir_operator.domain.ruleset import Override, Policy
+from weir_operator.domain.overriding import Override
+from weir_operator.domain.ruleset import Policy
 from weir_operator.domain.specs import OverrideInput, PolicyInput
 from weir_operator.reconcile.observation import Orphans
 from weir_operator.reconcile.ports import OVERRIDES, POLICIES, Object

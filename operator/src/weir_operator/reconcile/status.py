@@ -7,6 +7,7 @@ document, without ages or attempts in its messages, so that an idle cluster is n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,8 +16,9 @@ from typing import Any
 from weir_operator.domain.compiler import Outcome
 from weir_operator.domain.conditions import Condition, ConditionType, Reason, Status, merge, parse_conditions
 from weir_operator.domain.limits import Mode
+from weir_operator.domain.overriding import Override
 from weir_operator.domain.problems import chief_reason, summary
-from weir_operator.domain.ruleset import Override, Policy
+from weir_operator.domain.ruleset import Policy
 from weir_operator.reconcile.ports import AppliedRuleset, LimiterReport, Object
 from weir_operator.render.ruleset_config import Live
 
@@ -48,6 +50,8 @@ class Programming:
     total: int = 0
     stores_down: int = 0
     """How many limiters lack their store."""
+    store_faults: tuple[tuple[str, int], ...] = ()
+    """What is wrong with the limiters' stores, each with how many limiters say so."""
 
     @property
     def limiters(self) -> str:
@@ -81,7 +85,10 @@ def programming_of(fleet: Fleet, required_revision: int | None, now_ms: int) -> 
     if running == total:
         message = f"{_of(running, total)} run this generation"
         stores_down = sum(report.store_down for report in fleet.reports)
-        return Programming(Status.TRUE, Reason.PROGRAMMED, message, running, total, stores_down)
+        faults = Counter(fault for report in fleet.reports for fault in report.store_faults)
+        return Programming(
+            Status.TRUE, Reason.PROGRAMMED, message, running, total, stores_down, tuple(sorted(faults.items()))
+        )
     reason, message = late.worst(stale=now_ms - required_revision > STALE_AFTER_MS)
     return Programming(Status.FALSE, reason, f"{_of(running, total)} run this generation; {message}", running, total)
 
@@ -140,6 +147,8 @@ def policy_status(subject: Subject, now: datetime) -> dict[str, Any]:
     message = _ready_message(ready, subject.programming)
     if ready == _MODE_MESSAGES[Mode.ENFORCE]:
         message += _store_message(subject.programming)
+    if ready != _MODE_MESSAGES[Mode.DISABLED]:
+        message += _preflight_message(subject.programming)
     return _document(subject, message, Reason.READY, now) | status
 
 
@@ -236,6 +245,11 @@ def _store_message(programming: Programming) -> str:
         return ""
     where = _of(programming.stores_down, programming.total)
     return f"; the store is down on {where}: rules with onStoreFailure Open let everything pass"
+
+
+def _preflight_message(programming: Programming) -> str:
+    faults = [f"{fault} ({_of(count, programming.total)})" for fault, count in programming.store_faults]
+    return f"; the store is not set up as it must be: {_some(faults)}" if faults else ""
 
 
 def _ended(piece: Policy | Override | None, now: datetime) -> str | None:

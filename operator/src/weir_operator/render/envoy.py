@@ -36,6 +36,8 @@ For your own Envoy: put these entries into http_filters of the HTTP connection m
   before filters that answer or route by themselves (cache, fault, router), so that nothing passes uncounted;
 and the entry of cluster.yaml into static_resources.clusters. The connection manager itself must
   - know the client: {detection};
+  - for rules on claims, leave the token's payload where the limiter looks for it: jwt_authn (metadata namespace
+    {namespace}) with payload_in_metadata: {payload};
   - know one spelling of a path: normalize_path: true, merge_slashes: true,
     path_with_escaped_slashes_action: UNESCAPE_AND_REDIRECT,
     common_http_protocol_options: {{headers_with_underscores_action: REJECT_REQUEST}}.
@@ -50,7 +52,12 @@ The limiter beside this Envoy; belongs into static_resources.clusters.
 def render_envoy(gateway: Gateway) -> Mapping[str, str]:
     """The files of the ConfigMap `<gateway>-envoy` by key, each a YAML document with a head that says its use."""
     generated = _GENERATED.format(name=gateway.name)
-    filters_head = _FILTERS_HEAD.format(generated=generated, detection=_detection_advice(gateway))
+    filters_head = _FILTERS_HEAD.format(
+        generated=generated,
+        detection=_detection_advice(gateway),
+        namespace=gateway.jwt.metadata_namespace,
+        payload=gateway.jwt.payload_key,
+    )
     return {
         BOOTSTRAP_KEY: to_yaml(_BOOTSTRAP_HEAD.format(generated=generated), _bootstrap(gateway)),
         FILTERS_KEY: to_yaml(filters_head, limiter_filters(gateway)),

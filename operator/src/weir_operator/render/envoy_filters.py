@@ -106,8 +106,10 @@ def _ext_authz(gateway: Gateway) -> Message:
         stat_prefix="weir",
         grpc_service={
             "envoy_grpc": {"cluster_name": LIMITER_CLUSTER},
-            "timeout": seconds(gateway.envoy.timeout_ms),
+            "timeout": seconds(gateway.decision_timeout_ms),
         },
+        # The claims of the token that the JWT filter has verified; nothing is sent where that filter is not.
+        metadata_context_namespaces=[gateway.jwt.metadata_namespace],
         # A dead limiter must not take the API down; the upstream sees x-envoy-auth-failure-mode-allowed: true.
         failure_mode_allow=True,
         failure_mode_allow_header_add=True,

@@ -213,7 +213,9 @@ def test_an_override_is_criticised_in_its_authors_terms(expected: str, spec: dic
 
 
 def test_everything_that_is_wrong_is_said_at_once() -> None:
-    found = policy_problems(mode="Off", match={"hosts": ["A"]}, rules=[{"name": "A", "limit": {"requests": 0}}])
+    found = policy_problems(
+        mode="Off", match={"hosts": ["A"]}, rules=[{"name": "A", "limit": {"requests": 0, "burst": 0}}]
+    )
     assert len(found) == 5
 
 

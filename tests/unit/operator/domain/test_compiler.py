@@ -176,6 +176,6 @@ def test_a_policy_of_another_gateway_is_told_which_gateway_this_is() -> None:
 def test_the_newer_of_two_equal_overrides_wins_and_the_older_is_told() -> None:
     result = compiled([policy()], [override("old", created=1), override("new", created=2)])
     assert [piece.id for piece in result.ruleset.overrides] == ["a/new", "a/old"]
-    assert 'newer override "a/new" wins' in result.overrides["a/old"].notes[0]
+    assert result.overrides["a/old"].notes == ('spec.subjects[0]: for rule "burst" the newer override "a/new" wins',)
     assert result.overrides["a/old"].accepted
     assert result.overrides["a/new"].notes == ()

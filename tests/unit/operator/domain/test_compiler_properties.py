@@ -9,9 +9,10 @@ import jsonschema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from weir_operator.domain.algorithms import Limit, check_limit
 from weir_operator.domain.compiler import Compiled, compile_ruleset
 from weir_operator.domain.gateways import Gateway
-from weir_operator.domain.limits import Action, Mode, TokenBucket, check_bucket
+from weir_operator.domain.limits import Action, Mode
 from weir_operator.domain.problems import Problem, invalid
 from weir_operator.domain.ruleset import (
     Cost,
@@ -221,15 +222,15 @@ def test_whatever_comes_in_what_goes_out_is_a_document_that_limiters_take(
         assert sorted(piece.rules) == sorted(rule.name for rule in rules)
         assert piece.not_after is None or piece.not_after > (piece.not_before or 0)
         for rule in rules:
-            after = [piece.limit.over(limit) if piece.limit else limit for limit in _limits(rule)]
+            after = [piece.over(limit) for limit in _limits(rule)]
             assert all(_fits(limit, rule.cost) for limit in after)
     for rule in (rule for piece in result.policies for rule in piece.rules):
         assert all(_fits(limit, rule.cost) for limit in _limits(rule))
 
 
-def _limits(rule: Rule) -> list[TokenBucket]:
+def _limits(rule: Rule) -> list[Limit]:
     return [rule.limit, *(rule.plans.limits.values() if rule.plans else ())]
 
 
-def _fits(limit: TokenBucket, cost: tuple[Cost, ...]) -> bool:
-    return check_bucket(limit, "") == [] and all(entry.cost <= limit.burst for entry in cost)
+def _fits(limit: Limit, cost: tuple[Cost, ...]) -> bool:
+    return check_limit(limit, "") == [] and all(entry.cost <= limit.largest_cost for entry in cost)

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from weir_operator.domain.algorithms import TokenBucket
 from weir_operator.domain.conditions import Reason
 from weir_operator.domain.gateways import Gateway, HostsDefault
-from weir_operator.domain.limits import MAX_COUNT, Mode, TokenBucket
+from weir_operator.domain.limits import MAX_COUNT, Mode
 from weir_operator.domain.policy_compiler import compile_policy, sha256
-from weir_operator.domain.ruleset import AddressExempt, HeaderExempt, HeaderKey, HeaderValues, Policy, Route
+from weir_operator.domain.ruleset import AddressExempt, HeaderExempt, HeaderValues, Policy, Route
+from weir_operator.domain.sources import HeaderKey
 from weir_operator.domain.specs import (
     AddressExemption,
     ClientIPSource,
@@ -84,25 +86,37 @@ FAULTS = [
     ("zero-limit", with_rule(limit=LimitSpec(0, 1_000_000, 1)), "spec.rules[burst].limit.requests", "from 1"),
     ("zero-period", with_rule(limit=LimitSpec(1, 0)), "spec.rules[burst].limit.period", "1ms"),
     ("inexact", with_rule(limit=LimitSpec(7, 10**12, MAX_COUNT)), "spec.rules[burst].limit.burst", "at most 9007"),
-    ("no-plans", with_rule(plans=PlansSpec("x-plan", ())), "spec.rules[burst].plans.limits", "leave plans out"),
+    (
+        "no-plans",
+        with_rule(plans=PlansSpec(HeaderSource("x-plan"), ())),
+        "spec.rules[burst].plans.limits",
+        "leave plans out",
+    ),
     (
         "withheld-plan",
-        with_rule(plans=PlansSpec("cookie", (("gold", LIMIT),))),
+        with_rule(plans=PlansSpec(HeaderSource("cookie"), (("gold", LIMIT),))),
         "spec.rules[burst].plans.from.header",
         "forward",
     ),
     (
         "plan-numbers",
-        with_rule(plans=PlansSpec("x-plan", (("gold", LimitSpec(0, 1_000_000, 1)),))),
+        with_rule(plans=PlansSpec(HeaderSource("x-plan"), (("gold", LimitSpec(0, 1_000_000, 1)),))),
         "spec.rules[burst].plans.limits.gold.requests",
         "from 1",
     ),
-    ("plan-name", with_rule(plans=PlansSpec("x-plan", ((" ", LIMIT),))), "spec.rules[burst].plans.limits. ", "space"),
+    (
+        "plan-name",
+        with_rule(plans=PlansSpec(HeaderSource("x-plan"), ((" ", LIMIT),))),
+        "spec.rules[burst].plans.limits. ",
+        "space",
+    ),
     ("dear", with_rule(cost=(cost("/x", 101),)), "spec.rules[burst].cost[0].cost", "write at most 100"),
     ("negative-cost", with_rule(cost=(cost("/x", -1),)), "spec.rules[burst].cost[0].cost", "0 for free"),
     (
         "dear-for-a-plan",
-        with_rule(plans=PlansSpec("x-plan", (("free", LimitSpec(5, 1_000_000)),)), cost=(cost("/x", 10),)),
+        with_rule(
+            plans=PlansSpec(HeaderSource("x-plan"), (("free", LimitSpec(5, 1_000_000)),)), cost=(cost("/x", 10),)
+        ),
         "spec.rules[burst].cost[0].cost",
         "write at most 5",
     ),

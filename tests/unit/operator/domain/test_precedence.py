@@ -2,8 +2,8 @@
 import itertools
 
 from weir_operator.domain.limits import Action
-from weir_operator.domain.precedence import in_order, outranked
-from weir_operator.domain.ruleset import Override, Subject
+from weir_operator.domain.overriding import Override, Subject
+from weir_operator.domain.precedence import Defeat, defeats, in_order
 
 KEY = Subject("header:x-api-key", "0" * 64)
 OTHER_KEY = Subject("header:x-api-key", "1" * 64)
@@ -28,20 +28,32 @@ def test_more_sources_win_then_the_newer_then_the_smaller_id() -> None:
 
 def test_the_loser_of_a_common_subject_is_told_who_wins() -> None:
     newer, older = override("newer", KEY), override("older", KEY)
-    assert outranked([newer, older]) == {
-        "team/older": ('for rule "burst" the newer override "team/newer" wins for a common subject',)
-    }
+    assert defeats([newer, older]) == {"team/older": [Defeat("burst", (KEY,), "team/newer", wholly=True)]}
+
+
+def test_a_remark_names_the_place_of_the_subject_and_never_its_value() -> None:
+    wholly, partly = (Defeat("burst", (KEY,), "team/winner", wholly) for wholly in (True, False))
+    assert wholly.remark(2) == 'spec.subjects[2]: for rule "burst" the newer override "team/winner" wins'
+    assert partly.remark(0) == (
+        'spec.subjects[0]: for rule "burst" the more specific override "team/winner" wins for some of its requests'
+    )
 
 
 def test_nobody_is_outranked_by_another_subject_rule_or_time() -> None:
-    assert outranked([override("a", KEY), override("b", OTHER_KEY)]) == {}
-    assert outranked([override("a", KEY), override("b", KEY, rule="daily")]) == {}
-    assert outranked([override("a", KEY, end=100), override("b", KEY, start=100)]) == {}
+    assert defeats([override("a", KEY), override("b", OTHER_KEY)]) == {}
+    assert defeats([override("a", KEY), override("b", KEY, rule="daily")]) == {}
+    assert defeats([override("a", KEY, end=100), override("b", KEY, start=100)]) == {}
 
 
-def test_winning_for_a_part_of_a_subject_is_what_precedence_is_for() -> None:
-    assert outranked([override("specific", KEY, ADDRESS), override("general", KEY)]) == {}
+def test_the_less_specific_override_is_told_that_it_loses_some_requests() -> None:
+    ordered = [override("specific", ADDRESS, KEY), override("general", KEY), override("stranger", OTHER_KEY)]
+    assert defeats(ordered) == {"team/general": [Defeat("burst", (KEY,), "team/specific", wholly=False)]}
+
+
+def test_a_loser_is_told_the_first_that_wins_while_it_holds() -> None:
+    ended, newest, older = override("ended", KEY, end=50), override("newest", KEY), override("older", KEY, start=60)
+    assert [defeat.winner for defeat in defeats([ended, newest, older])["team/older"]] == ["team/newest"]
 
 
 def test_a_common_moment_is_enough() -> None:
-    assert list(outranked([override("a", KEY, end=101), override("b", KEY, start=100)])) == ["team/b"]
+    assert list(defeats([override("a", KEY, end=101), override("b", KEY, start=100)])) == ["team/b"]

@@ -7,26 +7,21 @@ import jsonschema
 import pytest
 
 from weir_operator.api.ruleset_schema import to_text
-from weir_operator.domain.limits import Action, Dialect, FailureMode, MissingKey, Mode, TokenBucket, Visibility
+from weir_operator.domain.algorithms import TokenBucket
+from weir_operator.domain.limits import Action, Dialect, FailureMode, MissingKey, Mode, Visibility
+from weir_operator.domain.overriding import NewLimit, Override, Subject
 from weir_operator.domain.ruleset import (
     AddressExempt,
-    ClientIPKey,
     Cost,
     HeaderExempt,
-    HeaderKey,
     HeaderValues,
     Match,
-    NewLimit,
-    Override,
     Plans,
-    PlanSource,
     Policy,
-    Prefixes,
     Response,
     Route,
     Rule,
     Ruleset,
-    Subject,
     canonical_json,
     digest,
     document_schema,
@@ -35,6 +30,7 @@ from weir_operator.domain.ruleset import (
     seal,
     to_bytes,
 )
+from weir_operator.domain.sources import ClientIPKey, HeaderKey, Prefixes
 from weir_operator.domain.wire import DocumentError
 
 SCHEMA_FILE = Path(__file__).resolve().parents[4] / "limiter-sidecar" / "schema" / "ruleset.schema.json"
@@ -45,7 +41,7 @@ RULE = Rule(
     key=(HeaderKey("x-api-key"), ClientIPKey(Prefixes(32, 64))),
     on_missing_key=MissingKey.SKIP,
     limit=TokenBucket(100, 1_000_000, 200),
-    plans=Plans(PlanSource("x-plan"), {"enterprise": TokenBucket(1000, 1_000_000, 2000)}),
+    plans=Plans(HeaderKey("x-plan"), {"enterprise": TokenBucket(1000, 1_000_000, 2000)}),
     cost=(Cost(Route("/v1/exports", ("POST",)), 10),),
     on_store_failure=FailureMode.OPEN,
     visibility=Visibility.PUBLIC,

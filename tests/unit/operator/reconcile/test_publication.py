@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Revisions rise, equal content keeps its own, and each object waits only for the revision that brought it."""
 
+from weir_operator.domain.algorithms import TokenBucket
 from weir_operator.domain.gateways import Gateway
-from weir_operator.domain.limits import Dialect, FailureMode, MissingKey, Mode, TokenBucket, Visibility
+from weir_operator.domain.limits import Dialect, FailureMode, MissingKey, Mode, Visibility
 from weir_operator.domain.ruleset import Match, Policy, Response, Rule, Ruleset, digest
 from weir_operator.reconcile.ports import AppliedRuleset, LimiterReport
 from weir_operator.reconcile.publication import advance, base_of, pieces_of, running_revision

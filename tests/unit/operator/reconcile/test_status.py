@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from weir_operator.domain.algorithms import TokenBucket
 from weir_operator.domain.compiler import Outcome
 from weir_operator.domain.conditions import Reason, Status
-from weir_operator.domain.limits import Action, Dialect, FailureMode, MissingKey, Mode, TokenBucket, Visibility
+from weir_operator.domain.limits import Action, Dialect, FailureMode, MissingKey, Mode, Visibility
+from weir_operator.domain.overriding import Override
+from weir_operator.domain.overriding import Subject as RulesetSubject
 from weir_operator.domain.problems import invalid
-from weir_operator.domain.ruleset import Match, Override, Policy, Response, Rule
-from weir_operator.domain.ruleset import Subject as RulesetSubject
+from weir_operator.domain.ruleset import Match, Policy, Response, Rule
 from weir_operator.reconcile.ports import AppliedRuleset, LimiterReport
 from weir_operator.reconcile.status import (
     STALE_AFTER_MS,

@@ -7,7 +7,8 @@ import pytest
 
 from weir_operator.domain.gateways import Gateway
 from weir_operator.domain.limits import Action, Dialect
-from weir_operator.domain.ruleset import Match, Override, Policy, Response, Ruleset
+from weir_operator.domain.overriding import Override
+from weir_operator.domain.ruleset import Match, Policy, Response, Ruleset
 from weir_operator.reconcile.ports import CONFIG_MAPS, OVERRIDES, POLICIES, Listing, Resource
 from weir_operator.reconcile.store import ORPHANS, Store
 

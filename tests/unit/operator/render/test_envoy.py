@@ -176,7 +176,7 @@ def test_the_limiter_is_reached_in_http2_over_its_socket_with_room_for_a_stall()
     (threshold,) = cluster["circuit_breakers"]["thresholds"]
     (endpoint,) = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"]
     assert endpoint["endpoint"]["address"] == {"pipe": {"path": "/run/x.sock"}}
-    assert options["explicit_http_config"] == {"http2_protocol_options": {}}
+    assert options["explicit_http_config"] == {"http2_protocol_options": {"max_concurrent_streams": 4096}}
     assert min(threshold.values()) > 1024
     assert cluster["connect_timeout"] == "0.050s"
 

@@ -9,7 +9,8 @@ import pytest
 
 from weir_operator.domain.gateways import Gateway
 from weir_operator.domain.limits import Action
-from weir_operator.domain.ruleset import Override, Ruleset, Subject, digest, parse_document
+from weir_operator.domain.overriding import Override, Subject
+from weir_operator.domain.ruleset import Ruleset, digest, parse_document
 from weir_operator.render.names import SELECTOR, Part, envoy_config_map, labels, rules_config_map
 from weir_operator.render.ruleset_config import (
     GZIP_KEY,

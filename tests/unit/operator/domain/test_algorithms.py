@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir_operator.domain.limits import MAX_COUNT, MAX_EXACT, MIN_PERIOD_US, TokenBucket, check_bucket
+from weir_operator.domain.algorithms import TokenBucket, check_limit
+from weir_operator.domain.limits import MAX_COUNT, MAX_EXACT, MIN_PERIOD_US
 
 buckets = st.builds(
     TokenBucket,
@@ -42,9 +43,9 @@ def test_the_reduced_rate_is_the_rate(bucket: TokenBucket) -> None:
 @given(buckets)
 def test_what_passes_the_check_is_counted_exactly_and_the_bound_is_tight(bucket: TokenBucket) -> None:
     """D12"""
-    assert (bucket.capacity <= MAX_EXACT) == (check_bucket(bucket, "") == [])
+    assert (bucket.capacity <= MAX_EXACT) == (check_limit(bucket, "") == [])
     largest = TokenBucket(bucket.requests, bucket.period_us, bucket.largest_burst)
-    assert check_bucket(largest, "") == []
+    assert check_limit(largest, "") == []
     assert largest.burst == MAX_COUNT or largest.capacity + largest.token_weight > MAX_EXACT
 
 
@@ -63,6 +64,6 @@ def test_what_passes_the_check_is_counted_exactly_and_the_bound_is_tight(bucket:
 )
 def test_numbers_that_cannot_be_enforced_are_named(bucket: TokenBucket, path: str) -> None:
     """D68"""
-    (problem,) = check_bucket(bucket, "limit")
+    (problem,) = check_limit(bucket, "limit")
     assert path == problem.path
     assert problem.hint
