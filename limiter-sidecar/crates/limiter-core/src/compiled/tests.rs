@@ -14,6 +14,7 @@ fn sample() -> Value {
     });
     json!({
         "format": 1, "gateway": "edge", "revision": 1, "overrides": [entry],
+        "jwt": {"metadataNamespace": "jwt", "payloadKey": "payload"},
         "policies": [policy("team/api", rules, json!({"exempt": [{"clientIP": ["10.0.0.0/8"]}]})), policy("team/web", json!([]), json!({}))]
     })
 }
@@ -38,6 +39,7 @@ fn a_ruleset_knows_what_it_was_made_of() {
         (ruleset.gateway(), ruleset.revision(), ruleset.rule_count(), ruleset.override_count())
     );
     assert!(ruleset.digest().starts_with("sha256:"));
+    assert_eq!(Some(("jwt", "payload")), ruleset.payload_place().map(|place| (&*place.namespace, &*place.key)));
     let names: Vec<_> = ruleset.rules().map(|(policy, rule)| (policy.id(), rule.name(), rule.ordinal())).collect();
     assert_eq!(vec![("team/api", "burst", 0), ("team/api", "all", 1)], names);
 }
@@ -88,6 +90,13 @@ fn impossible_values_are_refused_with_their_path() {
             json!([{"clientIP": {"ipv4Prefix": 0, "ipv6Prefix": 129}}]),
             "policies[0].rules[0].key[0].clientIP.ipv6Prefix",
         ),
+        ("/policies/0/rules/0/key", json!([{"cookie": "a b"}]), "policies[0].rules[0].key[0].cookie"),
+        ("/policies/0/rules/0/key", json!([{"query": ""}]), "policies[0].rules[0].key[0].query"),
+        ("/policies/0/rules/0/key", json!([{"claim": []}]), "policies[0].rules[0].key[0].claim"),
+        ("/policies/0/rules/0/key", json!([{"claim": ["realm", ""]}]), "policies[0].rules[0].key[0].claim"),
+        ("/policies/0/rules/0/key", json!([{"path": ""}]), "policies[0].rules[0].key[0].path"),
+        ("/policies/0/rules/0/key", json!([{"host": {}}, {"method": {}}, {"host": {}}]), "policies[0].rules[0].key[2]"),
+        ("/policies/0/rules/0/key", json!([{"principal": {"x": 1}}]), "policies[0].rules[0].key[0].principal.x"),
         ("/policies/0/rules/0/limit", limit(0, 1_000_000, 5), "policies[0].rules[0].limit.requests"),
         ("/policies/0/rules/0/limit", limit(5, 999, 5), "policies[0].rules[0].limit.periodUs"),
         ("/policies/0/rules/0/limit", limit(5, 1_000_000, 0), "policies[0].rules[0].limit.burst"),
@@ -95,6 +104,9 @@ fn impossible_values_are_refused_with_their_path() {
         ("/policies/0/rules/0/plans/limits/big", limit(5, 1_000_000, 4), "policies[0].rules[0].cost[0].cost"),
         ("/policies/0/rules/0/plans/limits/big", limit(5, 0, 9), "policies[0].rules[0].plans.limits.big.periodUs"),
         ("/policies/0/rules/0/plans/from/header", json!("X-Plan"), "policies[0].rules[0].plans.from.header"),
+        ("/policies/0/rules/0/plans/from", json!({"claim": []}), "policies[0].rules[0].plans.from.claim"),
+        ("/jwt", json!({"metadataNamespace": "", "payloadKey": "x"}), "jwt.metadataNamespace"),
+        ("/jwt", json!({"metadataNamespace": "x", "payloadKey": ""}), "jwt.payloadKey"),
         ("/policies/0/rules/0/cost/0/match/path", json!("exports"), "policies[0].rules[0].cost[0].match.path"),
         ("/overrides/0/id", json!("set"), "overrides[0].id"),
         ("/overrides/0/policy", json!("team/none"), "overrides[0].policy"),

@@ -43,6 +43,40 @@ fn a_request_is_explained_rule_by_rule() {
     assert_eq!(expected, explained(&request, 999));
 }
 
+/// D61: every source shows what an override would name, never the value.
+#[test]
+fn keys_of_every_source_are_shown_as_hashes() {
+    let key = json!([
+        {"cookie": "sid"}, {"query": "key"}, {"claim": ["realm", "sub"]}, {"claim": ["roles"]}, {"principal": {}},
+        {"path": "org"}, {"host": {}}, {"method": {}}
+    ]);
+    let plans = json!({"from": {"claim": ["plan"]}, "limits": {"big": limit(10, 1_000_000, 20)}});
+    let matches = json!({"match": {"hosts": [], "routes": [{"path": "/orgs/{org}/*", "methods": []}]}});
+    let ruleset =
+        document(json!([policy("team/api", json!([rule(json!({"key": key, "plans": plans}))]), matches)]), json!([]));
+    let request = json!({
+        "method": "post", "host": "API.example.com:443", "path": "/orgs/Acme/x?key=secret-q", "principal": "secret-peer",
+        "headers": {"Cookie": "sid=secret-c"}, "claims": {"realm": {"sub": "secret-u"}, "roles": ["secret-r"], "plan": "big"}
+    });
+    let text = explain(&ruleset, request.to_string().as_bytes(), 0).unwrap();
+    assert!(!text.contains("secret") && !text.contains("acme"), "{text}");
+    let explained: Value = serde_json::from_str(&text).unwrap();
+    let expected = [
+        ("cookie:sid", "secret-c"),
+        ("query:key", "secret-q"),
+        ("claim:realm.sub", "secret-u"),
+        ("claim:roles", "[\"secret-r\"]"),
+        ("principal", "secret-peer"),
+        ("path:org", "acme"),
+        ("host", "api.example.com"),
+        ("method", "POST"),
+    ];
+    let expected: Vec<_> =
+        expected.iter().map(|(source, value)| json!({"source": source, "sha256": sha256(value)})).collect();
+    assert_eq!(json!(expected), explained["rules"][0]["key"]);
+    assert_eq!(json!(20), explained["rules"][0]["limit"]["burst"]);
+}
+
 #[test]
 fn an_expired_override_is_not_explained() {
     let request = json!({"path": "/", "headers": {"x-api-key": "k_7f2"}, "clientIP": "192.0.2.77"});

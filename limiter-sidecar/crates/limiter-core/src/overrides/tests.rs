@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
 
 use crate::prepare::MAX_BLOCK_WAIT_S;
-use crate::samples::{START_US, get, limit, policy, rule, ruleset, sha256, with};
-use crate::{Prepared, Ruleset, Standing};
+use crate::samples::{Call, START_US, get, limit, policy, rule, ruleset, sha256, with};
+use crate::{Headers, NoClaims, Prepared, Request, Ruleset, Standing};
 
 const NOW_S: u64 = START_US / 1_000_000;
 
@@ -158,10 +160,90 @@ fn a_shared_counter_keeps_its_limit_whatever_is_set_for_one_subject() {
 }
 
 #[test]
-fn ten_thousand_overrides_do_not_hide_the_one_that_fits() {
-    let list: Vec<Value> =
-        (0..10_000).map(|n| entry(&format!("team/o{n}"), json!([[key(&format!("k{n}"))]]), json!({}))).collect();
-    let ruleset = two_sources(Value::Array(list));
-    assert_eq!(Some("team/o7777"), applied(&ruleset, "k7777", "192.0.2.1"));
-    assert_eq!(None, applied(&ruleset, "k10000", "192.0.2.1"));
+fn every_source_can_be_named_by_its_value() {
+    let cases = [
+        (json!({"cookie": "sid"}), "cookie:sid", "s1"),
+        (json!({"query": "key"}), "query:key", "a b"),
+        (json!({"claim": ["realm", "sub"]}), "claim:realm.sub", "u1"),
+        (json!({"claim": ["https://a.b/id"]}), r"claim:https://a\.b/id", "42"),
+        (json!({"claim": ["roles"]}), "claim:roles", "[\"x\",true]"),
+        (json!({"principal": {}}), "principal", "spiffe://example.com/orders"),
+        (json!({"path": "org"}), "path:org", "acme"),
+        (json!({"host": {}}), "host", "api.example.com"),
+        (json!({"method": {}}), "method", "GET"),
+    ];
+    let claims = json!({"realm": {"sub": "u1"}, "https://a.b/id": 42, "roles": ["x", true]});
+    for (source, name, value) in cases {
+        let subjects = |value| json!([[{"source": name, "sha256": sha256(value)}]]);
+        let list =
+            json!([entry("team/no", subjects("other"), json!({})), entry("team/yes", subjects(value), json!({}))]);
+        let routes = json!({"match": {"hosts": [], "routes": [{"path": "/orgs/{org}", "methods": []}]}});
+        let ruleset = ruleset(json!([policy("team/api", json!([rule(json!({"key": [source]}))]), routes)]), list);
+        let headers = [("cookie", "sid=s1")];
+        let call = Call {
+            principal: "spiffe://example.com/orders",
+            claims: Some(&claims),
+            ..get("/orgs/ACME?key=a%20b", &headers)
+        };
+        assert_eq!(Some("team/yes"), call.prepare(&ruleset).rules()[0].applied_override, "{source}");
+    }
+}
+
+/// The work of a lookup depends on which sources are named together, not on how many overrides there are.
+#[test]
+fn twelve_thousand_overrides_cost_a_lookup_no_more_than_two() {
+    let list = |many: usize| -> Vec<Value> {
+        let named = |n| {
+            let mut subject = vec![key(&format!("k{n}"))];
+            subject.extend((n % 2 == 1).then(|| client("192.0.2.0/24")));
+            entry(&format!("team/o{n}"), json!([subject]), json!({}))
+        };
+        (0..many).map(named).collect()
+    };
+    for many in [2, 12_000] {
+        let ruleset = two_sources(Value::Array(list(many)));
+        let overrides = &ruleset.policies()[0].rules()[0].overrides;
+        assert_eq!(2, overrides.by_named.len(), "one look-up for each set of named sources");
+        let mut asked = Vec::new();
+        let found = overrides.find(NOW_S, |source| {
+            asked.push(source);
+            Some([0; 32])
+        });
+        assert_eq!((None, vec![0, 0, 1]), (found, asked));
+        let id = format!("team/o{}", many - 1);
+        assert_eq!(Some(&*id), applied(&ruleset, &format!("k{}", many - 1), "192.0.2.1"));
+        assert_eq!(None, applied(&ruleset, &format!("k{many}"), "192.0.2.1"));
+    }
+}
+
+/// Counts how often a value is read, which is done to hash it.
+struct Counted(AtomicUsize);
+
+impl Headers for Counted {
+    fn value(&self, name: &str) -> Option<&[u8]> {
+        (name == "x-api-key").then(|| {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            &b"k1"[..]
+        })
+    }
+}
+
+#[test]
+fn a_value_is_hashed_once_for_the_subject_and_once_for_all_overrides() {
+    let rules = ["burst", "daily", "hourly"].map(|name| rule(json!({"name": name})));
+    let list = ["burst", "daily", "hourly"].map(|name| {
+        entry("team/o", json!([[key("k1")]]), json!({"rules": [name], "action": "Set", "limit": {"burst": 9}}))
+    });
+    let ruleset = ruleset(json!([policy("team/api", json!(rules), json!({}))]), json!(list));
+    let headers = Counted(AtomicUsize::new(0));
+    let request = Request { method: "GET", host: "", path: b"/", headers: &headers, principal: b"", claims: &NoClaims };
+    let prepared = ruleset.prepare(&request, NOW_S);
+    assert_eq!(vec![Some("team/o"); 3], prepared.rules().iter().map(|rule| rule.applied_override).collect::<Vec<_>>());
+    assert_eq!(2, headers.0.load(Ordering::Relaxed));
+}
+
+#[test]
+fn a_request_without_a_value_is_not_the_subject_that_names_one() {
+    let ruleset = two_sources(json!([entry("team/empty", json!([[key("")]]), json!({}))]));
+    assert_eq!(None, applied(&ruleset, "", "192.0.2.1"));
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+mod keys;
+
 use serde_json::{Value, json};
 
 use super::*;

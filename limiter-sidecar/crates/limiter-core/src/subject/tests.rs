@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+mod injective;
+mod values;
+
 use std::collections::{BTreeMap, HashMap};
 
 use proptest::prelude::*;
@@ -173,45 +176,7 @@ fn a_rule_keeps_its_id_until_its_name_algorithm_or_key_changes() {
     assert!(others.iter().all(|other| *other != id));
 }
 
-/// Values that a weak encoding would confuse: separators, lengths, NUL, empty-looking, long.
-fn hostile_value() -> impl Strategy<Value = Vec<u8>> {
-    let pieces = prop::sample::select(vec![
-        "a",
-        "b",
-        ":",
-        "|",
-        ",",
-        "\0",
-        "=",
-        "{",
-        "}",
-        "\u{1f}",
-        "header:",
-        "192.0.2.1",
-        "\u{1}\0\0",
-    ]);
-    prop_oneof![
-        8 => prop::collection::vec(pieces, 1..6).prop_map(|pieces| pieces.concat().into_bytes()),
-        1 => prop::collection::vec(any::<u8>(), 1..20),
-        1 => (1000_usize..3000).prop_map(|length| vec![b'x'; length]),
-    ]
-}
-
 proptest! {
-    #[test]
-    fn different_tuples_never_share_a_subject(tuples in prop::collection::vec(prop::collection::vec(hostile_value(), 1..4), 2..12)) {
-        let names = ["h0", "h1", "h2"];
-        let mut seen: HashMap<Subject, Vec<Vec<u8>>> = HashMap::new();
-        for tuple in tuples {
-            let spec = spec(&names[..tuple.len()].iter().map(|name| header_source(name)).collect::<Vec<_>>());
-            let headers: Vec<(&str, &[u8])> = names.iter().copied().zip(tuple.iter().map(Vec::as_slice)).collect();
-            let subject = subject(&spec, &headers).unwrap();
-            if let Some(before) = seen.insert(subject, tuple.clone()) {
-                prop_assert_eq!(before, tuple);
-            }
-        }
-    }
-
     #[test]
     fn no_text_makes_reading_an_address_fail(text in "\\PC*") {
         let _ = parse_client_ip(&text);
