@@ -76,6 +76,10 @@ def setting(**numbers: Any) -> OverrideSpec:
     return replace(SPEC, action=Action.SET, limit=LimitPatch(**numbers))
 
 
+def multiplying(factor: str) -> OverrideSpec:
+    return replace(SPEC, action=Action.MULTIPLY, factor=factor)
+
+
 FAULTS = [
     ("unknown-rule", replace(SPEC, rules=("brust",)), "spec.rules[0]", "did you mean burst?"),
     ("no-subjects", replace(SPEC, subjects=()), "spec.subjects", "at least one"),
@@ -134,6 +138,14 @@ FAULTS = [
     ("set-without-limit", replace(SPEC, action=Action.SET), "spec.limit", "at least one of"),
     ("set-with-nothing", setting(), "spec.limit", "at least one of"),
     ("limit-without-set", replace(SPEC, limit=LimitPatch(burst=1)), "spec.limit", "action: Set"),
+    ("multiply-without-factor", replace(SPEC, action=Action.MULTIPLY), "spec.factor", '"2.5"'),
+    ("factor-without-multiply", replace(SPEC, factor="2"), "spec.factor", "action: Multiply"),
+    ("factor-of-nothing", multiplying("0.000"), "spec.factor", '"0.001" to "1000"'),
+    ("factor-too-large", multiplying("1000.001"), "spec.factor", '"0.001" to "1000"'),
+    ("factor-too-fine", multiplying("1.2345"), "spec.factor", '"0.001" to "1000"'),
+    ("factor-in-another-form", multiplying("1e3"), "spec.factor", '"0.001" to "1000"'),
+    ("burst-times-factor-below-cost", multiplying("0.5"), "spec.factor", "at least 10"),
+    ("queue-of-a-token-bucket", setting(queue=1), "spec.limit.queue", "only rules that have it"),
     ("never", replace(SPEC, not_before=5, not_after=5), "spec.startsAt", "swap"),
     ("burst-below-cost", setting(burst=9), "spec.limit.burst", "at least 10"),
     ("inexact", setting(requests=7, period_us=10**12, burst=10**6), "spec.limit.burst", "at most"),
@@ -220,3 +232,10 @@ def test_an_address_has_one_canonical_text(text: str, bits: int, canonical: str)
     address = parse_address(text)
     assert isinstance(address, ipaddress.IPv4Address | ipaddress.IPv6Address)
     assert network_text(address, bits) == canonical
+
+
+@pytest.mark.requirement("R15")
+def test_a_factor_stands_in_the_document_in_thousandths() -> None:
+    override = compiled(replace(multiplying("2.5"), rules=("burst",)))
+    assert (override.action, override.factor_milli, override.limit) == (Action.MULTIPLY, 2500, None)
+    assert override.over(policy().rules[0].limit) == TokenBucket(250, 1_000_000, 500)

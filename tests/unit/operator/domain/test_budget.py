@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rule budget: judged by requests that really meet too many rules, against a plain search over all requests."""
+
+import itertools
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weir_operator.domain import budget as module
+from weir_operator.domain.algorithms import TokenBucket
+from weir_operator.domain.budget import Applicant, over_budget
+from weir_operator.domain.compiler import compile_ruleset
+from weir_operator.domain.conditions import Reason
+from weir_operator.domain.gateways import Gateway, HostsDefault
+from weir_operator.domain.limits import Dialect, FailureMode, MissingKey, Mode, Visibility
+from weir_operator.domain.matching import PathPattern, parse_path
+from weir_operator.domain.ruleset import Match, Policy, Response, Route, Rule
+from weir_operator.domain.specs import HeaderSource, LimitSpec, Meta, PolicyInput, PolicySpec, RouteSpec, RuleSpec
+
+RULE = Rule(
+    "r", Mode.ENFORCE, (), MissingKey.SKIP, TokenBucket(1, 1000, 1), None, (), FailureMode.OPEN, Visibility.PUBLIC, "c"
+)
+
+
+def policy(
+    name: str, hosts: tuple[str, ...] = (), *routes: str | Route, rules: int = 1, mode: Mode = Mode.ENFORCE
+) -> Policy:
+    listed = tuple(Route(route, ()) if isinstance(route, str) else route for route in routes)
+    made = tuple(replace(RULE, name=f"r{n}", mode=mode) for n in range(rules))
+    return Policy(f"team/{name}", 1, Match(hosts, listed), (), made, Response(Dialect.NONE, None))
+
+
+def refused(budget: int, *policies: Policy) -> dict[str, str]:
+    """What is refused, in the order of creation that the arguments have."""
+    found = over_budget([Applicant(policy, age) for age, policy in enumerate(policies)], budget)
+    return {name: str(problem) for name, problem in found.items()}
+
+
+@pytest.mark.requirement("R40")
+def test_the_last_of_the_policies_that_meet_in_one_request_is_refused_with_that_request() -> None:
+    first = policy("first", ("api.test",), "/v1/*", rules=5)
+    second = policy("second", ("*.test",), "/{version}/users", rules=2)
+    third = policy("third", (), "/v1/users", rules=2)
+    assert refused(8, first, second, third) == {
+        "team/third": "spec.match: a request for api.test/v1/users would meet 9 rules, and at most 8 are allowed on "
+        "this gateway; 7 of them are of older policies: team/first, team/second; match fewer hosts or routes, or write "
+        "fewer rules"
+    }
+    assert list(refused(8, third, second, first)) == ["team/first"]
+    assert refused(9, first, second, third) == {}
+
+
+def test_a_policy_with_too_many_rules_of_its_own_is_refused_alone() -> None:
+    assert refused(8, policy("big", rules=9)) == {
+        "team/big": "spec.rules: has 9 rules, and a request may meet at most 8 on this gateway; write fewer rules, or "
+        "several policies for different routes"
+    }
+
+
+def test_a_catch_all_is_not_blamed_for_neighbours_that_never_meet() -> None:
+    neighbours = [policy(f"n{n}", (f"h{n}.test",), "/v1/*", rules=6) for n in range(5)]
+    assert refused(8, *neighbours, policy("everything", rules=2)) == {}
+    assert list(refused(8, *neighbours, policy("everything", rules=3))) == ["team/everything"]
+
+
+def test_policies_that_overlap_in_pairs_need_not_meet_in_one_request() -> None:
+    routes = [Route("/a", methods) for methods in (("GET", "PUT"), ("PUT", "POST"), ("GET", "POST"))]
+    by_method = [policy(f"p{n}", (), route) for n, route in enumerate(routes)]
+    assert refused(2, *by_method) == {}
+    assert list(refused(1, *by_method)) == ["team/p1", "team/p2"]
+
+
+def test_get_covers_head() -> None:
+    reads, heads = policy("reads", (), Route("/a", ("GET",))), policy("heads", (), Route("/a", ("HEAD",)))
+    (told,) = refused(1, reads, heads).values()
+    assert "HEAD */a would meet 2 rules" in told
+
+
+def test_several_routes_of_one_policy_count_once() -> None:
+    assert refused(2, policy("p", (), "/*", "/a/*", "/a/b", rules=2)) == {}
+
+
+def test_disabled_rules_cost_nothing_and_shadow_rules_do() -> None:
+    enforced = policy("enforced", rules=2)
+    assert refused(2, enforced, policy("off", mode=Mode.DISABLED, rules=16)) == {}
+    assert list(refused(2, enforced, policy("shadow", mode=Mode.SHADOW))) == ["team/shadow"]
+
+
+def test_a_refused_policy_takes_no_place_from_those_after_it() -> None:
+    assert list(refused(3, policy("a", rules=2), policy("b", rules=2), policy("c", rules=1))) == ["team/b"]
+
+
+def test_a_wildcard_does_not_match_its_own_domain() -> None:
+    assert refused(1, policy("wild", ("*.a.test",)), policy("apex", ("a.test",))) == {}
+    assert list(refused(1, policy("wild", ("*.a.test",)), policy("deep", ("*.b.a.test",)))) == ["team/deep"]
+
+
+def test_what_runs_already_stays_and_counts() -> None:
+    applicants = [Applicant(policy("a", rules=2), 0), Applicant(policy("b", rules=2), 1, fixed=True)]
+    assert over_budget(applicants, 3) == {}
+    applicants.append(Applicant(policy("c"), 2))
+    assert list(over_budget(applicants, 4)) == ["team/c"]
+
+
+def test_patterns_that_meet_in_too_many_ways_are_given_up_and_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_STEPS", 50)
+    grid = [
+        policy(f"p{n}", (), *(f"/{{a}}/x{k}" for k in range(9)), *(f"/y{k}/{{b}}" for k in range(9))) for n in range(9)
+    ]
+    assert refused(8, *grid) == {}
+
+
+segments = st.sampled_from(["a", "b", "{x}"])
+paths = st.builds(
+    lambda parts, rest: "/" + "/".join([*dict.fromkeys(parts), *(["*"] if rest else [])]),
+    st.lists(segments, max_size=2),
+    st.booleans(),
+)
+hosts = st.lists(st.sampled_from(["a.t", "b.a.t", "*.a.t", "*.t", "c"]), max_size=2, unique=True).map(tuple)
+methods = st.sampled_from([(), ("GET",), ("POST",), ("GET", "POST"), ("HEAD",)])
+routes = st.lists(st.builds(Route, paths, methods), max_size=3)
+ALL_HOSTS = ["a.t", "b.a.t", "x.a.t", "x.b.a.t", "x.t", "c", "d"]
+ALL_PATHS = [parts for length in range(4) for parts in itertools.product("abz", repeat=length)]
+ALL_METHODS = ["GET", "POST", "HEAD", "PUT"]
+
+
+@st.composite
+def applicants(draw: st.DrawFn) -> list[Applicant]:
+    return [
+        Applicant(policy(f"p{n}", draw(hosts), *draw(routes), rules=draw(st.integers(1, 3))), draw(st.integers(0, 2)))
+        for n in range(draw(st.integers(1, 5)))
+    ]
+
+
+def matches(policy: Policy, host: str, path: tuple[str, ...], method: str) -> bool:
+    by_host = not policy.match.hosts or any(
+        host.endswith(pattern[1:]) if pattern.startswith("*") else host == pattern for pattern in policy.match.hosts
+    )
+    return by_host and (not policy.match.routes or any(route_matches(r, path, method) for r in policy.match.routes))
+
+
+def route_matches(route: Route, path: tuple[str, ...], method: str) -> bool:
+    pattern = parse_path(route.path, "")
+    assert isinstance(pattern, PathPattern)
+    long_enough = len(path) >= len(pattern.segments) if pattern.open_ended else len(path) == len(pattern.segments)
+    by_path = long_enough and all(p in (None, s) for p, s in zip(pattern.segments, path, strict=False))
+    return by_path and (not route.methods or method in route.methods or (method == "HEAD" and "GET" in route.methods))
+
+
+@pytest.mark.requirement("R40")
+@settings(max_examples=300)
+@given(applicants(), st.integers(1, 6), st.randoms(use_true_random=False))
+def test_the_verdict_is_that_of_a_search_over_all_requests(given: list[Applicant], budget: int, random: object) -> None:
+    requests = [
+        frozenset(a.policy.id for a in given if matches(a.policy, host, path, method))
+        for host, path, method in itertools.product(ALL_HOSTS, ALL_PATHS, ALL_METHODS)
+    ]
+    weight = {a.policy.id: len(a.policy.rules) for a in given}
+    placed: set[str] = set()
+    expected = set()
+    for applicant in sorted(given, key=lambda a: a.rank):
+        name = applicant.policy.id
+        met = max((sum(weight[other] for other in r & placed) for r in set(requests) if name in r), default=0)
+        (expected if met + weight[name] > budget else placed).add(name)
+    shuffled = random.sample(given, len(given))  # type: ignore[attr-defined]
+    found = over_budget(shuffled, budget)
+    assert found.keys() == expected
+    for name, problem in found.items():
+        assert problem.reason is Reason.BUDGET_EXCEEDED
+        told = re.match(r"(?:a request for|(\S+)) (\S+?)(/\S*) would meet (\d+) rules", problem.message)
+        if told is None:
+            assert weight[name] > budget
+            continue
+        method, host, path, count = told[1] or "PUT", told[2].replace("*", "d"), told[3].strip("/"), int(told[4])
+        request = host, tuple(path.split("/")) if path else (), method
+        those = {a.policy.id for a in given if matches(a.policy, *request)}
+        assert name in those
+        assert count == sum(weight[other] for other in those & placed if f"{other}" in problem.message) + weight[name]
+
+
+def compiled(inputs: list[PolicyInput], previous: object = None) -> tuple[dict[str, str], list[str]]:
+    gateway = Gateway("edge", "weir", allowed_namespaces=frozenset({"*"}), hosts_default=HostsDefault.ANY)
+    result = compile_ruleset(inputs, [], gateway, previous)  # type: ignore[arg-type]
+    reasons = {name: str(outcome.problems[0].reason) for name, outcome in result.policies.items() if outcome.problems}
+    return reasons, [piece.id for piece in result.ruleset.policies]
+
+
+def asked(name: str, rules: int, created: int, generation: int = 1, path: str = "/*") -> PolicyInput:
+    made = tuple(RuleSpec(f"r{n}", LimitSpec(5, 1_000_000), (HeaderSource("x"),)) for n in range(rules))
+    return PolicyInput(Meta("t", name, "u", generation, created), "edge", PolicySpec(made, routes=(RouteSpec(path),)))
+
+
+def test_a_new_policy_over_the_budget_stays_out_of_the_ruleset() -> None:
+    assert compiled([asked("new", 4, 9), asked("old", 5, 1)]) == ({"t/new": "BudgetExceeded"}, ["t/old"])
+
+
+def test_when_an_older_policy_grows_the_newer_one_is_told_but_its_limits_stay() -> None:
+    gateway = Gateway("edge", "weir", allowed_namespaces=frozenset({"*"}), hosts_default=HostsDefault.ANY)
+    before = compile_ruleset([asked("old", 4, 1), asked("new", 4, 9)], [], gateway, None).ruleset
+    after = compile_ruleset([asked("old", 6, 1, 2), asked("new", 4, 9)], [], gateway, before)
+    assert after.policies["t/old"].accepted
+    outcome = after.policies["t/new"]
+    assert (outcome.problems[0].reason, outcome.kept, outcome.kept_generation) == (Reason.BUDGET_EXCEEDED, True, 1)
+    assert [piece.id for piece in after.ruleset.policies] == ["t/new", "t/old"]
+
+
+def test_an_edit_over_the_budget_keeps_the_version_before_it_and_leaves_its_room_to_nobody() -> None:
+    gateway = Gateway("edge", "weir", allowed_namespaces=frozenset({"*"}), hosts_default=HostsDefault.ANY)
+    before = compile_ruleset([asked("old", 4, 1), asked("new", 4, 9)], [], gateway, None).ruleset
+    grown = [asked("old", 4, 1), asked("new", 6, 9, 2), asked("newest", 1, 10)]
+    after = compile_ruleset(grown, [], gateway, before)
+    assert {name: outcome.accepted for name, outcome in after.policies.items()} == {
+        "t/old": True,
+        "t/new": False,
+        "t/newest": False,
+    }
+    assert [len(piece.rules) for piece in after.ruleset.policies] == [4, 4]
