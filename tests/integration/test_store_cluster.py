@@ -235,6 +235,8 @@ async def test_a_frozen_node_costs_only_its_own_subjects_and_no_memory(
     sidecar.wait_store("Up")
     sidecar.publish(single(limit=limit(5, period_s=DAY)))
     frozen, keys = cluster.primaries()[0], [f"k{number}" for number in range(96)]
+    for node in cluster.nodes:  # or all of them refuse everything while one has failed
+        node.run("CONFIG SET", "cluster-require-full-coverage", "no")
     async with Envoy.beside(sidecar.socket) as envoy:
         successor = cluster.replica_of(frozen)
         successor.pause()  # or it would take over, and this test is about a node that stays away
@@ -251,9 +253,9 @@ async def test_a_frozen_node_costs_only_its_own_subjects_and_no_memory(
         finally:
             frozen.resume()
             successor.resume()
+            for node in cluster.nodes:
+                node.run("CONFIG SET", "cluster-require-full-coverage", "yes")
         sidecar.wait_store("Up")
-    decided = sidecar.metric("weir_decision_seconds_count")
-    assert decided > 0
 
 
 async def test_slots_that_nobody_serves_are_a_store_failure_until_somebody_does(

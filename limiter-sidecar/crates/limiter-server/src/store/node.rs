@@ -94,8 +94,10 @@ impl Node {
             StoreFailure::Timeout => {
                 self.tally.1.fetch_add(1, Ordering::Relaxed);
             }
-            // Belongs to one slot, and passes.
+            // Of one slot, and passes.
             StoreFailure::Migrating => {}
+            // Of the cluster, which knows more about it than its nodes.
+            StoreFailure::Cluster if !self.name.is_empty() => {}
             failure if failure.breaks_link() => self.give_up(link, &error.describe()),
             _ => self.note(StoreState::Down, &error.describe()),
         }

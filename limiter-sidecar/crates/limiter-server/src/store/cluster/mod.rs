@@ -18,6 +18,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use self::map::Map;
+use self::view::Seen;
 use super::address::Address;
 use super::failure::StoreFailure;
 use super::health::{Condition, StoreState};
@@ -25,7 +26,6 @@ use super::link::{Link, Redirection, RedisOrTimeout};
 use super::node::Node;
 use super::preflight::Finding;
 use super::script::Call;
-use super::slots::SlotRange;
 use super::supervisor;
 use super::url::Access;
 use crate::pause::jittered;
@@ -124,7 +124,7 @@ impl Cluster {
         loop {
             let looked = Instant::now();
             match self.look().await {
-                Ok(ranges) => self.adopt(ranges, &mut links),
+                Ok(seen) => self.adopt(seen, &mut links),
                 Err(error) => self.note(StoreState::Down, &error),
             }
             let pause = if self.condition().state == StoreState::Up { LOOK_CALM } else { LOOK_ALERT };
@@ -194,14 +194,14 @@ impl Cluster {
     }
 
     /// Makes what was seen the map: new nodes get a link, and those that have left lose theirs.
-    fn adopt(&self, ranges: Vec<SlotRange>, links: &mut BTreeMap<Address, AbortHandle>) {
+    fn adopt(&self, seen: Seen, links: &mut BTreeMap<Address, AbortHandle>) {
         let visited = {
             let mut visited = lock(&self.visited);
             visited.retain(|_, since| since.elapsed() < VISITED_FOR);
             visited.keys().cloned().collect::<Vec<_>>()
         };
         let before = self.map.load_full();
-        let map = Map::new(ranges, visited, |address| {
+        let map = Map::new(seen.ranges, visited, |address| {
             let known = before.node(address).cloned();
             known.or_else(|| {
                 let client = self.access.client(address).ok()?;
@@ -218,9 +218,10 @@ impl Cluster {
             }
             stays
         });
-        match map.gap() {
-            None => self.note(StoreState::Up, ""),
-            Some((first, last)) => self.note(StoreState::Down, &format!("no node serves the slots {first}-{last}")),
+        match (map.gap(), seen.down_at) {
+            (Some((first, last)), _) => self.note(StoreState::Down, &format!("no node serves slots {first}-{last}")),
+            (None, Some(node)) => self.note(StoreState::Down, &format!("{node}: says that the cluster is down")),
+            (None, None) => self.note(StoreState::Up, ""),
         }
         self.map.store(Arc::new(map));
         self.news.notify_waiters();

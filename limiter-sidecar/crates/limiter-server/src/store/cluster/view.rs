@@ -19,11 +19,19 @@ const TELL_WITHIN: Duration = Duration::from_millis(500);
 
 /// How one node sees the cluster.
 struct View {
+    node: Address,
     ranges: Vec<SlotRange>,
-    /// The node is part of a majority: one that is cut off keeps telling what was true before.
+    /// The node takes the cluster for whole. One that is cut off does not, and keeps telling what was true before.
     whole: bool,
     /// Rises with every change of who has what.
     epoch: u64,
+}
+
+/// What there is to know after asking them all.
+pub(super) struct Seen {
+    pub(super) ranges: Vec<SlotRange>,
+    /// A node with slots that serves nobody, because the cluster is not whole for it.
+    pub(super) down_at: Option<Address>,
 }
 
 impl Cluster {
@@ -31,51 +39,58 @@ impl Cluster {
     ///
     /// # Errors
     /// Why no node tells, with the address of one of them.
-    pub(super) async fn look(&self) -> Result<Vec<SlotRange>, String> {
+    pub(super) async fn look(&self) -> Result<Seen, String> {
         let map = self.map.load_full();
         let linked = map.nodes().filter_map(|(address, node)| Some((address.clone(), node.link()?)));
-        let views = join_all(linked.map(async |(address, link)| view(&link, &address).await)).await;
-        let best = views.into_iter().flatten().max_by_key(|view| (view.whole, view.epoch));
-        match best {
-            Some(view) => Ok(view.ranges),
-            None => self.look_anew().await,
-        }
+        let views = join_all(linked.map(async |(address, link)| view(&link, address).await)).await;
+        let views: Vec<_> = views.into_iter().flatten().collect();
+        if views.is_empty() { self.look_anew().await } else { Ok(judge(&views)) }
     }
 
-    /// Asks every address that was ever named, each over a connection of its own; the first that tells is believed.
-    async fn look_anew(&self) -> Result<Vec<SlotRange>, String> {
+    /// Asks every address that was ever named, each over a connection of its own; the first that tells of a whole
+    /// cluster is believed.
+    async fn look_anew(&self) -> Result<Seen, String> {
         let map = self.map.load_full();
         let addresses: BTreeSet<_> = self.seeds.iter().chain(map.addresses()).cloned().collect();
         let mut views: FuturesUnordered<_> = addresses.into_iter().map(|address| self.open_and_view(address)).collect();
         let mut reason = String::new();
-        let mut cut_off = None;
+        let mut cut_off = Vec::new();
         while let Some(view) = views.next().await {
             match view {
-                Ok(view) if view.whole => return Ok(view.ranges),
-                Ok(view) => cut_off = Some(view.ranges),
+                Ok(view) if view.whole => return Ok(judge(&[view])),
+                Ok(view) => cut_off.push(view),
                 Err(error) => reason = error,
             }
         }
-        cut_off.ok_or(reason)
+        if cut_off.is_empty() { Err(reason) } else { Ok(judge(&cut_off)) }
     }
 
     async fn open_and_view(&self, address: Address) -> Result<View, String> {
         let told = async {
             let client = self.access.client(&address).map_err(|()| "is no address".to_owned())?;
-            view(&Link::open_bare(&client).await?, &address).await
+            view(&Link::open_bare(&client).await?, address.clone()).await
         };
         told.await.map_err(|error| format!("{address}: {error}"))
     }
 }
 
-async fn view(link: &Link, asked: &Address) -> Result<View, String> {
+/// Believes the node that takes the cluster for whole and knows the latest change.
+fn judge(views: &[View]) -> Seen {
+    let best = views.iter().max_by_key(|view| (view.whole, view.epoch));
+    let ranges = best.map(|view| view.ranges.clone()).unwrap_or_default();
+    let serves_nobody = |view: &&View| !view.whole && ranges.iter().any(|range| range.primary == view.node);
+    let down_at = views.iter().find(serves_nobody).map(|view| view.node.clone());
+    Seen { ranges, down_at }
+}
+
+async fn view(link: &Link, node: Address) -> Result<View, String> {
     let deadline = Instant::now() + TELL_WITHIN;
     let (mut slots, mut info) = (redis::cmd("CLUSTER"), redis::cmd("CLUSTER"));
     slots.arg("SLOTS");
     info.arg("INFO");
     let (slots, info) = join(link.ask(&slots, deadline), link.ask(&info, deadline)).await;
     let ranges = match slots {
-        Ok(answer) => slots::parse(&answer, asked).ok_or("its answer to CLUSTER SLOTS has an unknown form")?,
+        Ok(answer) => slots::parse(&answer, &node).ok_or("its answer to CLUSTER SLOTS has an unknown form")?,
         Err(RedisOrTimeout::Redis(error)) if error.code() == Some("ERR") => {
             return Err("is no node of a cluster".to_owned());
         }
@@ -83,7 +98,7 @@ async fn view(link: &Link, asked: &Address) -> Result<View, String> {
     };
     // A user who may not ask for the state still has the slots; they are then believed.
     let (whole, epoch) = info.ok().and_then(state).unwrap_or((true, 0));
-    Ok(View { ranges, whole, epoch })
+    Ok(View { node, ranges, whole, epoch })
 }
 
 /// Whether the node thinks that the cluster works, and its epoch, from `CLUSTER INFO`.
@@ -96,6 +111,31 @@ fn state(answer: Value) -> Option<(bool, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn view_of(node: &str, primary: &str, whole: bool, epoch: u64) -> View {
+        let (node, primary) = (node.parse().unwrap(), primary.parse().unwrap());
+        View { node, ranges: vec![SlotRange { first: 0, last: 16383, primary, replicas: vec![] }], whole, epoch }
+    }
+
+    #[test]
+    fn the_node_that_knows_of_the_latest_change_is_believed() {
+        let seen = judge(&[view_of("a:1", "a:1", true, 6), view_of("b:1", "b:1", true, 7)]);
+        assert_eq!(seen.ranges[0].primary.to_string(), "b:1");
+        assert_eq!(seen.down_at, None);
+    }
+
+    #[test]
+    fn a_node_that_is_cut_off_is_not_believed_and_no_longer_missed() {
+        let seen = judge(&[view_of("a:1", "a:1", false, 9), view_of("b:1", "b:1", true, 7)]);
+        assert_eq!(seen.ranges[0].primary.to_string(), "b:1");
+        assert_eq!(seen.down_at, None, "it has no slots in the eyes of the others");
+    }
+
+    #[test]
+    fn a_node_with_slots_that_serves_nobody_is_named() {
+        let seen = judge(&[view_of("a:1", "a:1", false, 7), view_of("b:1", "a:1", true, 7)]);
+        assert_eq!(seen.down_at.unwrap().to_string(), "a:1");
+    }
 
     #[test]
     fn the_state_of_a_cluster_is_read_from_its_info() {
