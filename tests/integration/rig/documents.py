@@ -59,9 +59,10 @@ def document(
     overrides: Sequence[dict[str, Any]] = (),
     gateway: str = GATEWAY,
     revision: int | None = None,
+    **members: Any,
 ) -> bytes:
     """A document with its digest. Each has a higher revision than the one before, unless `revision` says otherwise."""
-    content = {"format": 1, "gateway": gateway, "policies": list(policies), "overrides": list(overrides)}
+    content = {"format": 1, "gateway": gateway, "policies": list(policies), "overrides": list(overrides), **members}
     digest = "sha256:" + hashlib.sha256(canonical(content)).hexdigest()
     return canonical({**content, "revision": revision or next(_revisions), "digest": digest})
 

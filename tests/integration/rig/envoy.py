@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -37,6 +37,22 @@ class Answer:
         return dict(json.loads(self.body))
 
 
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """What Envoy has verified of a client: the principal of its certificate, and metadata by namespace."""
+
+    principal: str = ""
+    metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def with_claims(cls, **claims: Any) -> Self:
+        """Who has shown a token with this payload to Envoy's JWT filter."""
+        return cls(metadata={"envoy.filters.http.jwt_authn": {"jwt_payload": claims}})
+
+
+NOBODY = Peer()
+
+
 class Envoy:
     """One connection to a sidecar's socket (`unix:PATH` or `ADDRESS:PORT`); a call gives up after `within_s`."""
 
@@ -62,17 +78,27 @@ class Envoy:
     async def __aexit__(self, *_: object) -> None:
         await self.channel.close()
 
-    async def get(self, path: str = "/v1/orders", headers: Mapping[str, str] | None = None, **members: Any) -> Answer:
+    async def get(
+        self,
+        path: str = "/v1/orders",
+        headers: Mapping[str, str] | None = None,
+        *,
+        peer: Peer = NOBODY,
+        **members: Any,
+    ) -> Answer:
         """Ask about one request; `members` are method, host, and so on. Raises grpc.aio.AioRpcError."""
         http = attribute_context_pb2.AttributeContext.HttpRequest(
             **{"method": "GET", "host": HOST, "path": path, "headers": headers or {}, **members}
         )
-        return await self.ask(http)
+        return await self.ask(http, peer)
 
-    async def ask(self, http: attribute_context_pb2.AttributeContext.HttpRequest) -> Answer:
+    async def ask(self, http: attribute_context_pb2.AttributeContext.HttpRequest, peer: Peer = NOBODY) -> Answer:
         """Ask about a request that the caller has put together."""
         request = external_auth_pb2.CheckRequest()
         request.attributes.request.http.CopyFrom(http)
+        request.attributes.source.principal = peer.principal
+        for namespace, content in peer.metadata.items():
+            request.attributes.metadata_context.filter_metadata[namespace].update(content)
         return _answer(await self._check(request, timeout=self._within_s))
 
     async def key(self, key: str, path: str = "/v1/orders", **headers: str) -> Answer:
