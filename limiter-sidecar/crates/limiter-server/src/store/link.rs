@@ -14,9 +14,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::address::Address;
 use super::failure::{StoreFailure, describe};
-use super::script;
+use super::script::{self, Script};
 
-/// Time for everything that a new connection needs: name lookup, TCP, TLS, credentials, loading the script.
+/// Time for everything that a new connection needs: name lookup, TCP, TLS, credentials, loading the scripts.
 const OPEN_WITHIN: Duration = Duration::from_secs(2);
 
 /// Questions that may be with the server at once. A server that is frozen must not make the sidecar's memory grow;
@@ -31,12 +31,12 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Connects, authenticates and loads the script, so that requests find it.
+    /// Connects, authenticates and loads the scripts, so that requests find it.
     ///
     /// # Errors
     /// A description for people, without credentials.
     pub(super) async fn open(client: &Client) -> Result<Self, String> {
-        Self::connect(client, Some(script::load())).await
+        Self::connect(client, &script::ALL).await
     }
 
     /// Connects and authenticates: enough to be asked about a cluster's slots.
@@ -44,16 +44,16 @@ impl Link {
     /// # Errors
     /// A description for people, without credentials.
     pub(super) async fn open_bare(client: &Client) -> Result<Self, String> {
-        Self::connect(client, None).await
+        Self::connect(client, &[]).await
     }
 
-    async fn connect(client: &Client, first: Option<Cmd>) -> Result<Self, String> {
+    async fn connect(client: &Client, scripts: &[&Script]) -> Result<Self, String> {
         let handshake = async {
             // Deadlines are set per question, below: the library's own would start a second timer for each.
             let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
             let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
-            if let Some(first) = first {
-                match first.query_async::<String>(&mut connection).await {
+            for script in scripts {
+                match script.load().query_async::<String>(&mut connection).await {
                     // A user who may not load a script may still run it by its text. The preflight says what is missing.
                     Err(error) if error.code() == Some("NOPERM") => {}
                     answer => drop(answer?),

@@ -26,6 +26,7 @@ use tokio::time::Instant;
 use self::cluster::Cluster;
 use self::health::StoreState;
 use self::node::Node;
+use self::script::Script;
 use self::url::Target;
 use crate::options::ConfigError;
 
@@ -73,20 +74,22 @@ impl Store {
     /// # Errors
     /// The failure, at the latest at `deadline`; at once while there is no link.
     pub(crate) async fn decide(&self, call: &impl Call, deadline: Instant) -> Result<Vec<i64>, StoreFailure> {
-        let answer = match &self.0 {
-            Topology::Single(node) => {
-                let link = node.link().ok_or(StoreFailure::Connection)?;
-                match node.run(&link, call, false, deadline).await {
-                    Ok(value) => {
-                        node.decided();
-                        value
-                    }
-                    Err(error) => return Err(node.failed(&link, &error)),
-                }
-            }
-            Topology::Cluster(cluster) => cluster.run(call, deadline).await?,
+        integers(self.run(&script::DECIDE, call, deadline).await?).ok_or(StoreFailure::Protocol)
+    }
+
+    async fn run(&self, script: &Script, call: &impl Call, deadline: Instant) -> Result<Value, StoreFailure> {
+        let node = match &self.0 {
+            Topology::Single(node) => node,
+            Topology::Cluster(cluster) => return cluster.run(script, call, deadline).await,
         };
-        integers(answer).ok_or(StoreFailure::Protocol)
+        let link = node.link().ok_or(StoreFailure::Connection)?;
+        match node.run(&link, script, call, false, deadline).await {
+            Ok(value) => {
+                node.decided();
+                Ok(value)
+            }
+            Err(error) => Err(node.failed(&link, &error)),
+        }
     }
 
     /// What is known about the store, for people.

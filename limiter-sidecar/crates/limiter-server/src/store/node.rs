@@ -13,7 +13,7 @@ use super::failure::StoreFailure;
 use super::health::{Condition, StoreState};
 use super::link::{Link, RedisOrTimeout};
 use super::preflight::{self, Finding};
-use super::script::{self, Call};
+use super::script::{Call, Script};
 
 /// A server, which may be away.
 pub(super) struct Node {
@@ -57,13 +57,14 @@ impl Node {
         self.link.load_full()
     }
 
-    /// Runs the script once over `link`. `arriving`: the slot is on its way to this node, which said so.
+    /// Runs a script once over `link`. `arriving`: the slot is on its way to this node, which said so.
     ///
     /// A server that was restarted, flushed or newly made does not know the script. Only this command failed then, so
     /// only it is sent again, as text, which teaches the server the script for everybody.
     pub(super) async fn run(
         &self,
         link: &Link,
+        script: &Script,
         call: &impl Call,
         arriving: bool,
         deadline: Instant,
@@ -71,8 +72,8 @@ impl Node {
         let ask = async |command| {
             if arriving { link.ask_on_arrival(command, deadline).await } else { link.ask(&command, deadline).await }
         };
-        match ask(script::by_name(call)).await {
-            Err(error) if error.is_missing_script() => ask(script::by_text(call)).await,
+        match ask(script.by_name(call)).await {
+            Err(error) if error.is_missing_script() => ask(script.by_text(call)).await,
             answer => answer,
         }
     }

@@ -5,27 +5,33 @@ use std::sync::LazyLock;
 
 use redis::Cmd;
 
-/// The text of the decision script; its header is its contract.
-pub(crate) const DECIDE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../lua/decide.lua"));
+/// A script; its header is its contract.
+pub(super) struct Script {
+    name: &'static str,
+    pub(super) text: &'static str,
+    /// Name under which a server keeps it: the SHA-1 of its text.
+    sha: LazyLock<String>,
+}
 
-/// Finds out which commands the user may not run; sent as text, once per connection.
+/// Decides one request.
+pub(super) static DECIDE: Script = Script {
+    name: "decide",
+    text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../lua/decide.lua")),
+    sha: LazyLock::new(|| sha_of(DECIDE.text)),
+};
+
+/// Those that requests run.
+pub(super) static ALL: [&Script; 1] = [&DECIDE];
+
+/// Finds out which commands the user may not run; sent as text, by the preflight.
 pub(super) const RIGHTS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../lua/rights.lua"));
-
-/// Name under which the server keeps the script: the SHA-1 of its text.
-static DECIDE_SHA: LazyLock<String> = LazyLock::new(|| redis::Script::new(DECIDE).get_hash().to_owned());
 
 /// Every script by name, with its SHA-1.
 pub fn scripts() -> [(&'static str, &'static str); 1] {
-    [("decide", DECIDE_SHA.as_str())]
+    ALL.map(|script| (script.name, script.sha.as_str()))
 }
 
-/// The texts of the scripts that requests run.
-#[cfg(test)]
-pub(super) fn texts() -> [&'static str; 1] {
-    [DECIDE]
-}
-
-/// One call of the decision script.
+/// What a script is called with.
 pub(crate) trait Call {
     /// The hash slot of its keys, which must all be in one.
     fn slot(&self) -> u16;
@@ -34,25 +40,31 @@ pub(crate) trait Call {
     fn write(&self, command: &mut Cmd);
 }
 
-/// The call by the script's name: what every request sends.
-pub(super) fn by_name(call: &impl Call) -> Cmd {
-    let mut command = redis::cmd("EVALSHA");
-    command.arg(DECIDE_SHA.as_str());
-    call.write(&mut command);
-    command
+impl Script {
+    /// The call by the script's name: what every request sends.
+    pub(super) fn by_name(&self, call: &impl Call) -> Cmd {
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(self.sha.as_str());
+        call.write(&mut command);
+        command
+    }
+
+    /// The call with the script's text: what is sent once to a server that has lost it. This also teaches it again.
+    pub(super) fn by_text(&self, call: &impl Call) -> Cmd {
+        let mut command = redis::cmd("EVAL");
+        command.arg(self.text);
+        call.write(&mut command);
+        command
+    }
+
+    /// Teaches a server the script.
+    pub(super) fn load(&self) -> Cmd {
+        let mut command = redis::cmd("SCRIPT");
+        command.arg("LOAD").arg(self.text);
+        command
+    }
 }
 
-/// The call with the script's text: what is sent once to a server that has lost the script.
-pub(super) fn by_text(call: &impl Call) -> Cmd {
-    let mut command = redis::cmd("EVAL");
-    command.arg(DECIDE);
-    call.write(&mut command);
-    command
-}
-
-/// Teaches a server the script.
-pub(super) fn load() -> Cmd {
-    let mut command = redis::cmd("SCRIPT");
-    command.arg("LOAD").arg(DECIDE);
-    command
+fn sha_of(text: &str) -> String {
+    redis::Script::new(text).get_hash().to_owned()
 }

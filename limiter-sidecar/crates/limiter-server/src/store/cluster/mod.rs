@@ -25,7 +25,7 @@ use super::health::{Condition, StoreState};
 use super::link::{Link, Redirection, RedisOrTimeout};
 use super::node::Node;
 use super::preflight::Finding;
-use super::script::Call;
+use super::script::{Call, Script};
 use super::supervisor;
 use super::url::Access;
 use crate::pause::jittered;
@@ -76,11 +76,16 @@ impl Cluster {
         }
     }
 
-    /// Runs the script once on the node that has the call's slot.
+    /// Runs a script once on the node that has the call's slot.
     ///
     /// # Errors
     /// The failure, at the latest at `deadline`; at once while the slot's node is known to be away.
-    pub(super) async fn run(&self, call: &impl Call, deadline: Instant) -> Result<Value, StoreFailure> {
+    pub(super) async fn run(
+        &self,
+        script: &Script,
+        call: &impl Call,
+        deadline: Instant,
+    ) -> Result<Value, StoreFailure> {
         let primary = self.map.load().primary(call.slot()).cloned();
         let Some((address, node)) = primary else {
             self.stale.notify_one();
@@ -93,7 +98,7 @@ impl Cluster {
         let (mut asked, mut arriving) = (address, false);
         for _ in 0..=REDIRECTIONS {
             let (node, link) = &place;
-            let error = match node.run(link, call, arriving, deadline).await {
+            let error = match node.run(link, script, call, arriving, deadline).await {
                 Ok(value) => {
                     node.decided();
                     return Ok(value);

@@ -79,9 +79,9 @@ fn one_bad_node_makes_the_finding_of_the_store_and_is_named() {
 #[test]
 fn what_is_asked_for_is_what_the_scripts_call() {
     let mut called: Vec<&str> = Vec::new();
-    for text in script::texts() {
-        for (place, _) in text.match_indices("call('") {
-            called.extend(text[place + "call('".len()..].split('\'').next());
+    for script in script::ALL {
+        for (place, _) in script.text.match_indices("call('") {
+            called.extend(script.text[place + "call('".len()..].split('\'').next());
         }
     }
     called.sort_unstable();
