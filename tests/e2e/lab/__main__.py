@@ -26,13 +26,13 @@ def demo(_arguments: argparse.Namespace) -> int:
 def up(arguments: argparse.Namespace) -> int:
     """The same environment, left running."""
     from lab.environment import Environment  # noqa: PLC0415
-    from lab.layout import Layout  # noqa: PLC0415
+    from lab.layout import Layout, StoreKind  # noqa: PLC0415
 
-    if arguments.store != "single":
-        say(f"STORE={arguments.store} does not exist yet: the lab runs one Redis or Valkey server (STORE=single).")
+    if arguments.store not in set(StoreKind):
+        say(f"STORE={arguments.store} is not known; it is one of {', '.join(StoreKind)}.")
         return 2
     toolbox.require()
-    environment = Environment("up", Layout(pairs=arguments.gateways))
+    environment = Environment("up", Layout(pairs=arguments.gateways, store=StoreKind(arguments.store)))
     if environment.state.running:
         say("An environment is already up: `. .weir/env` uses it, `make down` ends it.")
         return 1
@@ -85,7 +85,7 @@ def main() -> int:
         sub.set_defaults(command=command)
         if name == "up":
             sub.add_argument("--gateways", type=int, default=2, metavar="N", help="Envoy and sidecar pairs")
-            sub.add_argument("--store", default="single", help="single; cluster is reserved")
+            sub.add_argument("--store", default="single", help="single or cluster")
         if name == "down":
             sub.add_argument("lab", nargs="?", default="up", choices=["up", "demo", "test"])
     arguments = parser.parse_args()

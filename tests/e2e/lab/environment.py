@@ -20,7 +20,7 @@ from lab import envoy as envoys
 from lab import helm, programs, toolbox
 from lab import store as stores
 from lab.cluster import Cluster, KubectlError, bring_up
-from lab.layout import ENVOY_CONFIGMAP, GATEWAY, RULES_CONFIGMAP, SYSTEM_NAMESPACE, Layout, chart_values
+from lab.layout import ENVOY_CONFIGMAP, GATEWAY, RULES_CONFIGMAP, SYSTEM_NAMESPACE, Layout, StoreKind, chart_values
 from lab.processes import Part, free_port
 from lab.programs import Command, Limiter, LimiterOptions, Program
 from lab.progress import step
@@ -41,7 +41,7 @@ class Environment:
     """One lab under a name (`up`, `demo`, `test`), with a folder and logs of its own."""
 
     cluster: Cluster
-    store: stores.Store
+    store: stores.Store | stores.StoreCluster
     upstream: Program
     operator: Program
     limiters: list[Limiter]
@@ -95,7 +95,7 @@ class Environment:
     def revive(self) -> None:
         """Start what a test has killed, wait until it is ready, and remember the new processes."""
         dead = [program for program in self._programs if not program.part.alive]
-        if not self.store.part.alive:
+        if not self.store.alive:
             self.store.restart()
         for program in dead:
             program.restart()
@@ -113,7 +113,7 @@ class Environment:
         commands = {program.part: program.command for program in self._programs}
         if "store" not in self.__dict__:
             return commands
-        return {self.store.part: Command((str(self.store.server), str(self.store.config))), **commands}
+        return {**{part: Command(argv) for part, argv in self.store.commands.items()}, **commands}
 
     @property
     def _programs(self) -> list[Program]:
@@ -176,7 +176,10 @@ class Environment:
             raise KubectlError(f"the cluster of WEIR_KUBECONFIG already has {', '.join(found)}; name another one")
 
     def _start_weir(self) -> None:
-        self.store = stores.start_store(self.logs, name="store")
+        if self.layout.store is StoreKind.CLUSTER:
+            self.store = stores.start_cluster(self.logs, replicas=1)
+        else:
+            self.store = stores.start_store(self.logs, name="store")
         self.upstream = programs.start_upstream(self._upstream_port, log=self.logs / "upstream.log")
         self.save()
         hash_key = self.folder / "hash-key"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 GATEWAY = "edge"
@@ -32,11 +33,19 @@ PRODUCTION = Patience(store_ms=5, limiter_ms=50)
 SHARED_MACHINE = Patience(store_ms=100, limiter_ms=500)
 
 
+class StoreKind(StrEnum):
+    """What the limiters count in."""
+
+    SINGLE = "single"  # one server
+    CLUSTER = "cluster"  # three primaries, each with a replica
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How many Envoy and sidecar pairs there are, and which hosts each team namespace may limit."""
+    """How many Envoy and sidecar pairs there are, what they count in, and which hosts each team namespace may limit."""
 
     pairs: int = 2
+    store: StoreKind = StoreKind.SINGLE
     patience: Patience = PRODUCTION
     max_delay_ms: int = 0  # how long a limiter may hold a request in a queue
     hosts: Mapping[str, Sequence[str]] = field(default_factory=lambda: dict(TEAM_HOSTS))
