@@ -17,7 +17,6 @@ from weir_limiter import forms
 
 HASH_KEY_MIN_BYTES: Final = 32  # the output length of SHA-256; a shorter key would be the weakest part
 ENV_PREFIX: Final = "WEIR_LIMITER_"
-JWT_NAMESPACE: Final = "envoy.filters.http.jwt_authn"  # that of Envoy's own filter
 LOG_LEVELS: Final = ("error", "warn", "info", "debug", "trace")
 
 
@@ -83,8 +82,8 @@ FLAGS: Final = (
     Flag("rules-configmap", "NAMESPACE/NAME", "ConfigMap with the rules, watched through the API", forms.configmap),
     Flag("rules-dir", "DIR", "directory where that ConfigMap is mounted", Path),
     Flag("state-dir", "DIR", "directory for the last good rules, kept over restarts", Path),
-    Flag("jwt-namespace", "NAME", "metadata namespace of a verified token", forms.non_empty, JWT_NAMESPACE),
-    Flag("jwt-payload-key", "NAME", "key of its payload there (payload_in_metadata)", forms.non_empty, "jwt_payload"),
+    Flag("jwt-namespace", "NAME", "metadata namespace of tokens", forms.non_empty, "envoy.filters.http.jwt_authn"),
+    Flag("jwt-payload-key", "NAME", "key of the payload there (payload_in_metadata)", forms.non_empty, "jwt_payload"),
     Flag("hash-key-file", "FILE", "file with the key that hides subjects; or the key in WEIR_LIMITER_HASH_KEY", Path),
     Flag("mode-header", "", "tell clients with X-RateLimit-Mode when a limit is not enforced", forms.boolean, "true"),
     Flag("log-level", "LEVEL", ", ".join(LOG_LEVELS), forms.one_of(*LOG_LEVELS), "info"),
