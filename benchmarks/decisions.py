@@ -11,7 +11,7 @@ import random
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,11 @@ PEAK_PER_S = 2400  # of the traffic that the product is designed for
 _KEYS = [f"key-{number:04}" for number in range(1000)]
 _FOREIGN_CPUS = 0.10  # of one CPU, used by others during a window: above, it is measured again
 _ATTEMPTS = 3
-_UP_S = 15.0
+_UP_S = 30.0
+_POLICIES, _OVERRIDES = 1000, 12_000  # of the second sidecar: what a big gateway holds
+
+
+_CROWDED = f"sidecar with {_POLICIES:,} policies and {_OVERRIDES:,} overrides"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +72,21 @@ def subjects(folder: Path) -> Iterator[list[Subject]]:
         with on_cpus(servers):
             store = start_store(logs, name="store")
             parts.append(store.part)
-            echo, sidecar, admin = folder / "echo.sock", folder / "limiter.sock", free_port()
+            echo = folder / "echo.sock"
             parts.append(spawn("echo", load.echo_command({"unix": str(echo)}), log=logs / "echo.log"))
-            parts.append(_sidecar(folder, store, sidecar, admin, logs / "limiter.log"))
+            sidecar = _Sidecar(folder / "one", [policies.generous()])
+            crowd = [policies.generous(), *policies.varied(_POLICIES)]
+            crowded = _Sidecar(folder / "many", crowd, policies.overrides(_OVERRIDES, of=_POLICIES))
+            parts += [each.start(store, logs) for each in (sidecar, crowded)]
         eventually(echo.exists, _UP_S, what="the echo listens")
-        eventually(lambda: fetch(f"http://127.0.0.1:{admin}/readyz").status == 200, _UP_S, what=parts[2].tail())
+        for each, part in ((sidecar, parts[2]), (crowded, parts[3])):
+            eventually(each.is_ready, _UP_S, what=part.tail())
         checks = load.checks(_KEYS, policies.HOST)
         script = load.commands(bare_script.calls(store, _KEYS))
         yield [
             Subject("echo", {"unix": str(echo)}, checks, 4, parts[1]),
-            Subject("sidecar", {"unix": str(sidecar)}, checks, 4, parts[2]),
+            Subject("sidecar", {"unix": str(sidecar.socket)}, checks, 4, parts[2]),
+            Subject(_CROWDED, {"unix": str(crowded.socket)}, checks, 4, parts[3]),
             Subject("script", {"tcp": f"127.0.0.1:{store.port}"}, script, 1, parts[0]),
         ]
     finally:
@@ -92,6 +101,7 @@ def measure(folder: Path, rounds: int, seconds: float) -> list[Figure]:
         windows: dict[tuple[str, str], list[Window]] = defaultdict(list)
         for number in range(rounds):
             jobs = [(subject, point) for subject in servers for point in ("peak", "saturation")]
+            jobs.remove((servers[2], "peak"))  # its latency is the other sidecar's; its cost is the question
             random.shuffle(jobs)
             for subject, point in jobs:
                 windows[subject.name, point].append(_window(subject, [each.part for each in servers], point, seconds))
@@ -117,11 +127,13 @@ def _latencies(windows: dict[tuple[str, str], list[Window]]) -> list[Figure]:
 
 
 def _costs(windows: dict[tuple[str, str], list[Window]]) -> list[Figure]:
-    names = ("echo", "sidecar", "script")
+    names = ("echo", "sidecar", _CROWDED, "script")
     saturated = {name: [w.cpu_us for w in windows[name, "saturation"]] for name in names}
     ratio = median(saturated["sidecar"]) / median(saturated["echo"])
+    crowd = median(saturated[_CROWDED]) / median(saturated["sidecar"])
     return [
         Figure("CPU per decision at saturation / bare echo", ratio, "", 5.0),
+        Figure(f"CPU per decision with {_POLICIES:,} policies and {_OVERRIDES:,} overrides / with one", crowd, "", 1.2),
         *(median_of(saturated[name], f"{name}: CPU per call at saturation", "us") for name in names),
         median_of([w.cpu_us for w in windows["sidecar", "peak"]], f"sidecar: CPU per call at {PEAK_PER_S:,}/s", "us"),
         median_of([w.report.per_s for w in windows["sidecar", "saturation"]], "sidecar: decisions at saturation", "/s"),
@@ -153,17 +165,25 @@ def _foreign_s(parts: list[Part]) -> float:
     return busy_s() - own_cpu_s() - sum(cpu_s(part.pid) for part in parts)
 
 
-def _sidecar(folder: Path, store: Store, socket: Path, admin: int, log: Path) -> Part:
-    rules = folder / "rules"
-    rules.mkdir()
-    (rules / "ruleset.json").write_text(policies.compile_and_render([policies.generous()]), encoding="utf-8")
-    argv = [
-        str(VENV / "bin" / "weir-limiter"), "serve", "--gateway", policies.GATEWAY.name, "--instance", "bench",
-        "--listen", f"unix:{socket}", "--admin", f"127.0.0.1:{admin}", "--rules-dir", str(rules),
-        "--log-level", "warn",
-    ]  # fmt: skip
-    env = {"WEIR_LIMITER_STORE": store.url, "WEIR_LIMITER_HASH_KEY": secrets.token_hex(32)}
-    return spawn("limiter", argv, log=log, env=env)
+class _Sidecar:
+    """A sidecar with a ruleset of its own, in a folder of its own."""
+
+    def __init__(self, folder: Path, objects: list[dict[str, Any]], exceptions: Sequence[dict[str, Any]] = ()) -> None:
+        self.socket = folder / "limiter.sock"
+        self._rules, self._admin = folder / "rules", free_port()
+        policies.publish(policies.compile_and_render(objects, exceptions), self._rules)
+
+    def start(self, store: Store, logs: Path) -> Part:
+        argv = [
+            str(VENV / "bin" / "weir-limiter"), "serve", "--gateway", policies.GATEWAY.name, "--instance", "bench",
+            "--listen", f"unix:{self.socket}", "--admin", f"127.0.0.1:{self._admin}", "--rules-dir", str(self._rules),
+            "--log-level", "warn",
+        ]  # fmt: skip
+        env = {"WEIR_LIMITER_STORE": store.url, "WEIR_LIMITER_HASH_KEY": secrets.token_hex(32)}
+        return spawn("limiter", argv, log=logs / f"limiter-{self._rules.parent.name}.log", env=env)
+
+    def is_ready(self) -> bool:
+        return fetch(f"http://127.0.0.1:{self._admin}/readyz").status == 200
 
 
 def _idle_mb(part: Part) -> float:
