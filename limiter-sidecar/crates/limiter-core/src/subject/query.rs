@@ -16,21 +16,30 @@ pub(super) fn value<'a>(target: &'a [u8], name: &str) -> Option<Cow<'a, [u8]>> {
     target.get(start..)?.split(|byte| *byte == b'&').find_map(|pair| {
         let equals = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
         let (found, value) = pair.split_at_checked(equals)?;
-        (*decoded(found) == *name.as_bytes()).then(|| decoded(value.get(1..).unwrap_or_default()))
+        // Compared byte by byte: a target of nothing but parameters must not cost an allocation for each.
+        Decoded(found).eq(name.bytes()).then(|| decoded(value.get(1..).unwrap_or_default()))
     })
 }
 
 fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
-    if !text.iter().any(|byte| matches!(byte, b'%' | b'+')) {
-        return Cow::Borrowed(text);
+    if text.iter().any(|byte| matches!(byte, b'%' | b'+')) {
+        Cow::Owned(Decoded(text).collect())
+    } else {
+        Cow::Borrowed(text)
     }
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((byte, escaped, after)) = percent::first(rest) {
-        out.push(if byte == b'+' && !escaped { b' ' } else { byte });
-        rest = after;
+}
+
+/// The bytes that a text stands for.
+struct Decoded<'a>(&'a [u8]);
+
+impl Iterator for Decoded<'_> {
+    type Item = u8;
+
+    fn next(&mut self) -> Option<u8> {
+        let (byte, escaped, rest) = percent::first(self.0)?;
+        self.0 = rest;
+        Some(if byte == b'+' && !escaped { b' ' } else { byte })
     }
-    Cow::Owned(out)
 }
 
 #[cfg(test)]
