@@ -63,7 +63,7 @@ def largest_spec(last_cost: int) -> dict[str, Any]:
     rule = {
         "key": [{"header": f"x-{n}"} for n in range(8)],
         "limit": limit,
-        "plans": {"from": {"header": "x-plan"}, "limits": {f"plan-{n}": limit for n in range(32)}},
+        "plans": {"from": {"claim": "plan"}, "limits": {f"plan-{n}": limit for n in range(32)}},
         "cost": [*cost, {"match": {"path": "/last"}, "cost": last_cost}],
     }
     networks = [{"clientIP": [f"2001:db8:{m:x}:{n:x}::/64" for n in range(64)]} for m in range(16)]

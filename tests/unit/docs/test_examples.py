@@ -90,7 +90,7 @@ def beside(case: Shown) -> list[dict[str, Any]]:
 @pytest.mark.requirement("R40")
 def test_the_examples_are_accepted_together_by_the_example_gateway() -> None:
     in_the_end = {(m["kind"], m["metadata"]["name"]): m for path in MANIFESTS for m in documents(path.read_text())}
-    assert len(in_the_end) == 3, "02 replaces the policy of 01"
+    assert len(in_the_end) == 5, "02 replaces the policy of 01"
     assert problems(*in_the_end.values()) == []
 
 
@@ -128,3 +128,10 @@ def test_a_manifest_in_the_documentation_is_accepted(case: Shown) -> None:
 @pytest.mark.parametrize("case", [s for s in SHOWN if s.refused], ids=lambda case: case.where)
 def test_a_manifest_that_is_shown_as_wrong_is_refused_with_the_quoted_words(case: Shown) -> None:
     assert case.refused in [str(problem) for problem in problems(*beside(case))]
+
+
+def test_the_example_of_a_login_tells_nobody_its_numbers_and_fails_closed() -> None:
+    login, _ = documents((ROOT / "examples" / "05-shop.yaml").read_text())
+    for rule in login["spec"]["rules"]:
+        assert rule["limit"]["algorithm"] == "SlidingWindowLog"
+        assert (rule["visibility"], rule["onStoreFailure"]) == ("Silent", {"mode": "Closed"})

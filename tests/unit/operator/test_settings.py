@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from weir_operator.domain.gateways import Address, HostsDefault, TrustedProxies, Upstream
+from weir_operator.domain.gateways import Address, HostsDefault, Jwt, TrustedProxies, Upstream
 from weir_operator.settings import InvalidSettings, parse_settings, read_settings
 
 WHOLE = """
@@ -17,6 +17,9 @@ gateways:
   hosts: {team-orders: ["api.example.com", "*.orders.example.com", "*"]}
   hostsDefault: Any
   forwardedHeaders: {withhold: [cookie]}
+  queueing: {maxDelay: 2s}
+  ruleBudget: 12
+  jwt: {metadataNamespace: my.jwt, payloadKey: claims}
   envoy:
     listen: {address: "::", port: 8443}
     admin: {address: 127.0.0.1, port: 9901}
@@ -39,7 +42,9 @@ def test_a_whole_file_is_read() -> None:
     assert (gateway.name, gateway.namespace, gateway.limiters) == ("edge", "weir-system", ("http://127.0.0.1:19090",))
     assert gateway.hosts_of("team-orders") == ("api.example.com", "*.orders.example.com", "*")
     assert (gateway.hosts_default, gateway.withheld_headers) == (HostsDefault.ANY, frozenset({"cookie"}))
+    assert (gateway.max_delay_ms, gateway.rule_budget, gateway.jwt) == (2000, 12, Jwt("my.jwt", "claims"))
     envoy = gateway.envoy
+    assert gateway.decision_timeout_ms == envoy.timeout_ms + 2000
     assert (envoy.listen, envoy.timeout_ms, envoy.trusted_proxies) == (
         Address("::", 8443),
         1000,
@@ -53,6 +58,8 @@ def test_what_is_left_out_has_the_safe_default() -> None:
     assert not gateway.admits("team-orders")
     assert gateway.hosts_of("team-orders") == ()
     assert gateway.withheld_headers == {"authorization", "cookie"}
+    assert (gateway.max_delay_ms, gateway.rule_budget) == (0, 8)
+    assert gateway.jwt == Jwt("envoy.filters.http.jwt_authn", "jwt_payload")
 
 
 def test_all_mistakes_are_reported_at_once() -> None:
@@ -99,6 +106,13 @@ def test_all_mistakes_are_reported_at_once() -> None:
             "limiters: {addresses: ['http://me:pw@h:1']}",
             "gateways[0].limiters.addresses[0]: 'http://me:pw@h:1' names a user",
         ),
+        ("queueing: {maxDelay: 1m}", "gateways[0].queueing.maxDelay: '1m' is no duration like 50ms"),
+        ("queueing: {maxDelay: 61s}", "gateways[0].queueing.maxDelay: '61s' is not between 0ms and 60000ms"),
+        ("queueing: {maxdelay: 1s}", "gateways[0].queueing.maxdelay: is not a setting; did you mean maxDelay?"),
+        ("ruleBudget: 0", "gateways[0].ruleBudget: 0 is not between 1 and 64"),
+        ("ruleBudget: many", "gateways[0].ruleBudget: expected a whole number, found 'many'"),
+        ("jwt: {payloadKey: ''}", "gateways[0].jwt.payloadKey: '' is no name of metadata"),
+        ("jwt: {namespace: x}", "gateways[0].jwt.namespace: is not a setting"),
         ("limiters: {service: x}", "gateways[0].limiters.service: is not a setting"),
     ],
 )
@@ -110,6 +124,11 @@ def test_a_mistake_is_named_with_its_path_and_what_would_be_right(member: str, m
 def test_two_gateways_need_two_names() -> None:
     entry = "{name: edge, namespace: a}"
     assert mistakes(f"gateways: [{entry}, {entry}]") == ["gateways: the name 'edge' stands 2 times"]
+
+
+@pytest.mark.parametrize("text", ["gateways: []", "gateways:", "{}"])
+def test_settings_without_any_gateway_are_refused_in_plain_words(text: str) -> None:
+    assert mistakes(text) == ["gateways: is empty, so there is nothing to do: set up at least one gateway"]
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,9 @@ def _check_action(spec: OverrideSpec) -> Iterator[Problem]:
 def _change_of(spec: OverrideSpec) -> Change | Problem | None:
     if spec.action is Action.SET and spec.limit is not None:
         patch = spec.limit
-        return NewLimit(patch.requests, patch.period_us, patch.burst, patch.queue, patch.max_delay_us)
+        # Who says queue: 0 means that nobody waits, so the rule's longest wait goes with it.
+        max_delay_us = 0 if patch.queue == 0 and patch.max_delay_us is None else patch.max_delay_us
+        return NewLimit(patch.requests, patch.period_us, patch.burst, patch.queue, max_delay_us)
     if spec.action is Action.MULTIPLY and spec.factor is not None:
         return parse_factor(spec.factor)
     return None

@@ -56,7 +56,7 @@ def _check_new(new: NewLimit, limit: Limit, dearest: int, where: str, gateway: G
     changed = new.over(limit)
     if isinstance(changed, LeakyBucket) and changed.queue > 0 and changed.max_delay_us == 0:
         yield invalid("spec.limit.maxDelay", f"{where}, is missing", "say how long a request may wait in the queue")
-    if isinstance(changed, LeakyBucket) and changed.queue == 0 and new.max_delay_us is not None:
+    if isinstance(changed, LeakyBucket) and changed.queue == 0 and changed.max_delay_us > 0:
         yield invalid(
             "spec.limit.maxDelay", f"{where}, means nothing without a queue", "leave it out, or write a queue"
         )

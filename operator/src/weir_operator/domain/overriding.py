@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from weir_operator.domain.algorithms import LeakyBucket, Limit
+from weir_operator.domain.algorithms import Limit
 from weir_operator.domain.limits import (
     MAX_COUNT,
     MAX_EXACT,
@@ -58,10 +58,7 @@ class NewLimit:
     def over(self, limit: Limit) -> Limit:
         """`limit` with the replaced numbers; nothing may be `foreign` to it."""
         numbers: dict[str, Any] = dict(self.given())
-        changed = replace(limit, **numbers)
-        if isinstance(changed, LeakyBucket) and changed.queue == 0:
-            return replace(changed, max_delay_us=0)
-        return changed
+        return replace(limit, **numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +95,8 @@ def multiplied(limit: Limit, factor_milli: int) -> Limit:
         for name, least in _LEAST.items()
         if name in _attributes(limit.__class__)
     }
+    if numbers.get("queue") == 0:
+        numbers["max_delay_us"] = 0  # where nobody waits, nobody waits for long
     return replace(limit, **numbers)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from weir_operator.domain.algorithms import Limit, check_limit
 from weir_operator.domain.compiler import Compiled, compile_ruleset
 from weir_operator.domain.gateways import Gateway
-from weir_operator.domain.limits import Action, Mode
+from weir_operator.domain.limits import Action, Algorithm, Calendar, Mode, Scope
 from weir_operator.domain.problems import Problem, invalid
 from weir_operator.domain.ruleset import (
     Cost,
@@ -25,18 +25,25 @@ from weir_operator.domain.ruleset import (
 )
 from weir_operator.domain.specs import (
     AddressExemption,
+    ClaimSource,
     ClientIPSource,
+    CookieSource,
     CostSpec,
     HeaderExemption,
     HeaderSource,
+    HostSource,
     LimitPatch,
     LimitSpec,
     Meta,
+    MethodSource,
     OverrideInput,
     OverrideSpec,
+    PathSource,
     PlansSpec,
     PolicyInput,
     PolicySpec,
+    PrincipalSource,
+    QuerySource,
     RouteSpec,
     RuleSpec,
     SubjectValue,
@@ -47,6 +54,7 @@ GATEWAY = Gateway(
     "weir-system",
     allowed_namespaces=frozenset({"a", "b"}),
     hosts={"a": ("a.test", "*.a.test"), "b": ("*",)},
+    max_delay_ms=1,
 )
 BROKEN = (invalid("spec.rules", "is missing"),)
 
@@ -58,11 +66,29 @@ def compiled(policies: list[PolicyInput], overrides: list[OverrideInput], previo
 names = st.sampled_from(["burst", "daily", "peak"])
 counts = st.one_of(st.integers(-1, 20), st.sampled_from([10**6, 10**12, 10**13]))
 periods = st.sampled_from([0, 999, 1_000, 1_000_000, 999_983, 86_400_000_000, 10**15])
-limits = st.builds(LimitSpec, counts, periods, st.none() | counts)
+limits = st.one_of(
+    st.builds(LimitSpec, counts, periods, st.none() | counts),
+    st.builds(
+        LimitSpec,
+        counts,
+        st.none() | periods,
+        algorithm=st.sampled_from(Algorithm),
+        queue=st.none() | st.integers(-1, 9),
+        max_delay_us=st.none() | periods,
+        calendar=st.none() | st.sampled_from(Calendar),
+        time_zone=st.sampled_from([None, "UTC", "Europe/Berlin", "Mars/Olympus"]),
+    ),
+)
 headers = st.sampled_from(["x-api-key", "X-User", "cookie", "no token", "host", ""])
 values = st.sampled_from(["k1", "k2", "", " pad", "ü", "203.0.113.7", "2001:db8::1", "::ffff:203.0.113.7"])
 sources = st.one_of(
-    st.builds(HeaderSource, headers), st.builds(ClientIPSource, st.integers(-1, 33), st.integers(-1, 129))
+    st.builds(HeaderSource, headers),
+    st.builds(ClientIPSource, st.integers(-1, 33), st.integers(-1, 129)),
+    st.builds(CookieSource, headers),
+    st.builds(QuerySource, st.sampled_from(["k", "a b", "filter[a]"])),
+    st.builds(ClaimSource, st.sampled_from(["sub", "a.b", "", "a\\.b"])),
+    st.builds(PathSource, st.sampled_from(["id", "org"])),
+    st.sampled_from([PrincipalSource(), HostSource(), MethodSource()]),
 )
 routes = st.builds(
     RouteSpec,
@@ -82,9 +108,12 @@ rules = st.builds(
     st.lists(sources, max_size=2).map(tuple),
     plans=st.none()
     | st.builds(
-        PlansSpec, headers, st.lists(st.tuples(values, limits), max_size=2, unique_by=lambda plan: plan[0]).map(tuple)
+        PlansSpec,
+        st.builds(HeaderSource, headers) | st.builds(ClaimSource, st.sampled_from(["plan", "."])),
+        st.lists(st.tuples(values, limits), max_size=2, unique_by=lambda plan: plan[0]).map(tuple),
     ),
     cost=st.lists(st.builds(CostSpec, routes, st.integers(-1, 30)), max_size=2).map(tuple),
+    scope=st.sampled_from(Scope),
 )
 policy_specs = st.builds(
     PolicySpec,
@@ -95,7 +124,12 @@ policy_specs = st.builds(
     st.lists(exemptions, max_size=2).map(tuple),
 )
 subjects = st.lists(
-    st.builds(SubjectValue, st.sampled_from(["x-api-key", "X-User", "clientIP", "x y"]), values, st.booleans()),
+    st.builds(
+        SubjectValue,
+        st.sampled_from(["x-api-key", "X-User", "clientIP", "x y", "host", "cookie:k", "sub", "path:id"]),
+        values,
+        st.booleans(),
+    ),
     max_size=2,
 ).map(tuple)
 override_specs = st.builds(
@@ -104,14 +138,34 @@ override_specs = st.builds(
     st.lists(subjects, max_size=2).map(tuple),
     st.sampled_from(Action),
     st.lists(names, max_size=2).map(tuple),
-    st.none() | st.builds(LimitPatch, st.none() | counts, st.none() | periods, st.none() | counts),
+    st.none()
+    | st.builds(
+        LimitPatch,
+        st.none() | counts,
+        st.none() | periods,
+        st.none() | counts,
+        st.none() | st.integers(-1, 9),
+        st.none() | periods,
+    ),
     st.none() | st.integers(0, 9),
     st.none() | st.integers(0, 9),
+    st.sampled_from([None, "2.5", "0", "1000", "x"]),
+)
+good_limits = st.one_of(
+    st.builds(LimitSpec, st.integers(20, 30), st.sampled_from([1_000, 1_000_000])),
+    st.builds(
+        LimitSpec,
+        st.integers(20, 30),
+        st.sampled_from([1_000, 1_000_000]),
+        algorithm=st.sampled_from(sorted(set(Algorithm) - {Algorithm.LEAKY_BUCKET})),
+    ),
+    st.just(LimitSpec(25, 1_000_000, algorithm=Algorithm.LEAKY_BUCKET, queue=2, max_delay_us=1000)),
+    st.just(LimitSpec(25, algorithm=Algorithm.FIXED_WINDOW, calendar=Calendar.WEEK)),
 )
 good_rules = st.builds(
     RuleSpec,
     names,
-    st.builds(LimitSpec, st.integers(20, 30), st.sampled_from([1_000, 1_000_000])),
+    good_limits,
     st.sampled_from([(), (HeaderSource("x-api-key"),), (HeaderSource("x-user"), ClientIPSource())]),
 )
 good_policy_specs = st.builds(
@@ -130,10 +184,11 @@ def good_override_specs(draw: st.DrawFn, target: PolicyInput) -> OverrideSpec:
     names = [part.name if isinstance(part, HeaderSource) else "clientIP" for part in draw(st.sampled_from(keys))]
     named = draw(st.sampled_from([names, names[:1]]))
     subject = tuple(SubjectValue(name, VALUES.get(name, "v1")) for name in named)
-    patch = draw(st.none() | st.builds(LimitPatch, burst=st.integers(10, 30)))
-    action = draw(st.sampled_from([Action.EXEMPT, Action.BLOCK])) if patch is None else Action.SET
+    patch = draw(st.none() | st.builds(LimitPatch, burst=st.integers(10, 30)) | st.just(LimitPatch(5)))
+    action = draw(st.sampled_from(sorted(set(Action) - {Action.SET}))) if patch is None else Action.SET
     end = draw(st.none() | st.integers(5, 9))
-    return OverrideSpec(target.meta.name, (subject,), action, limit=patch, not_after=end)
+    factor = "2.5" if action is Action.MULTIPLY else None
+    return OverrideSpec(target.meta.name, (subject,), action, limit=patch, not_after=end, factor=factor)
 
 
 @st.composite

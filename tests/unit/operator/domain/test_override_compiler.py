@@ -7,7 +7,7 @@ import pytest
 
 from weir_operator.domain.algorithms import TokenBucket
 from weir_operator.domain.gateways import Gateway, HostsDefault
-from weir_operator.domain.limits import Action
+from weir_operator.domain.limits import Action, Algorithm
 from weir_operator.domain.override_compiler import compile_override
 from weir_operator.domain.override_subjects import network_text, parse_address
 from weir_operator.domain.overriding import NewLimit, Override, Subject
@@ -239,3 +239,12 @@ def test_a_factor_stands_in_the_document_in_thousandths() -> None:
     override = compiled(replace(multiplying("2.5"), rules=("burst",)))
     assert (override.action, override.factor_milli, override.limit) == (Action.MULTIPLY, 2500, None)
     assert override.over(policy().rules[0].limit) == TokenBucket(250, 1_000_000, 500)
+
+
+def test_a_queue_of_nobody_takes_the_longest_wait_with_it() -> None:
+    leaky = LimitSpec(100, 1_000_000, algorithm=Algorithm.LEAKY_BUCKET, queue=5, max_delay_us=100_000)
+    against = policy(RuleSpec("even", leaky, (HeaderSource("x-api-key"),)))
+    assert compiled(setting(queue=0), against).limit == NewLimit(queue=0, max_delay_us=0)
+    problems = compile_override(META, setting(queue=0, max_delay_us=5), against, GATEWAY)
+    assert isinstance(problems, tuple)
+    assert [problem.path for problem in problems] == ["spec.limit.maxDelay"]

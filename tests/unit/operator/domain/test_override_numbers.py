@@ -51,7 +51,7 @@ def rule(limit: Limit, plan: Limit | None = None, cost: int = 1) -> Rule:
         ("0.001", BUCKET, TokenBucket(1, SECOND, 1)),
         ("0.333", TokenBucket(10, SECOND, 20), TokenBucket(3, SECOND, 6)),
         ("2.5", LEAKY, LeakyBucket(250, SECOND, 12, 100_000)),
-        ("0.1", LEAKY, LeakyBucket(10, SECOND, 0, 100_000)),
+        ("0.1", LEAKY, LeakyBucket(10, SECOND, 0, 0)),
         ("3", WINDOW, FixedWindow(300, SECOND)),
         ("1.5", MONTH, CalendarWindow(150, Calendar.MONTH, "UTC")),
         ("1000", COUNTER, SlidingWindowCounter(100_000, 86_400 * SECOND)),
@@ -111,7 +111,7 @@ def test_numbers_that_cannot_work_are_refused_with_path_and_remedy(
         (NewLimit(requests=5, period_us=9_000), WINDOW, FixedWindow(5, 9_000)),
         (NewLimit(requests=5), MONTH, CalendarWindow(5, Calendar.MONTH, "UTC")),
         (NewLimit(queue=9), LEAKY, LeakyBucket(100, SECOND, 9, 100_000)),
-        (NewLimit(queue=0), LEAKY, LeakyBucket(100, SECOND, 0, 0)),
+        (NewLimit(queue=0, max_delay_us=0), LEAKY, LeakyBucket(100, SECOND, 0, 0)),
         (NewLimit(queue=9, max_delay_us=50), STRICT, LeakyBucket(100, SECOND, 9, 50)),
     ],
 )

@@ -27,6 +27,25 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
+class Square:
+    size_mm: int = member("Side.")
+    shape: Colour = member("Which.", default=Colour.RED, const="Red")
+
+
+@dataclass(frozen=True, slots=True)
+class Cube:
+    size_mm: int = member("Edge.")
+    shape: Colour = member("Which.", default=Colour.BLUE, const="Blue")
+
+
+@dataclass(frozen=True, slots=True)
+class Pile:
+    """Things of one form, told apart by a constant."""
+
+    things: tuple[Square | Cube, ...] = member("Things.")
+
+
+@dataclass(frozen=True, slots=True)
 class Drawing:
     """A drawing."""
 
@@ -74,3 +93,15 @@ def test_data_of_another_form_is_refused_with_its_path(data: Any, path: str) -> 
         **DATA,
         "shapes": [{"radiusMm": 1.0}],  # JSON Schema takes 1.0 for an integer; the wire does not
     }
+
+
+def test_values_of_one_form_are_told_apart_by_their_constant() -> None:
+    pile = Pile((Square(1), Cube(2)))
+    data = {"things": [{"sizeMm": 1, "shape": "Red"}, {"sizeMm": 2, "shape": "Blue"}]}
+    assert encode(pile) == data
+    assert decode(Pile, data) == pile
+    schema = jsonschema.Draft202012Validator(json_schema(Pile, title="pile"))
+    schema.validate(data)
+    assert not schema.is_valid({"things": [{"sizeMm": 1, "shape": "Green"}]})
+    with pytest.raises(DocumentError, match=r"^\$\.things\[0\]: expected exactly one of Red, Blue"):
+        decode(Pile, {"things": [{"sizeMm": 1, "shape": "Green"}]})

@@ -135,3 +135,32 @@ def test_a_limiter_says_whether_it_decides_and_by_what(state: str, *, down: bool
 def test_an_answer_that_is_no_status_document_is_named(body: bytes, words: str) -> None:
     with pytest.raises(UnusableAnswer, match=words):
         parse_status(body, "http://l", "edge")
+
+
+PREFLIGHT = [
+    {"check": "eviction", "ok": False, "message": "set maxmemory-policy noeviction"},
+    {"check": "role", "ok": True, "message": ""},
+    {"check": "rights", "ok": False, "message": "allow EVALSHA", "novel": 1},
+]
+
+
+def faults(store: dict[str, Any]) -> tuple[str, ...]:
+    body = json.dumps({**DOCUMENT, "store": {"state": "Up", **store}}).encode()
+    return parse_status(body, "http://a", "edge").store_faults
+
+
+def test_failed_checks_of_the_store_are_read_with_their_remedies() -> None:
+    assert faults({"preflight": PREFLIGHT}) == ("eviction: set maxmemory-policy noeviction", "rights: allow EVALSHA")
+
+
+@pytest.mark.parametrize(
+    "store",
+    [{}, {"preflight": None}, {"preflight": "x"}, {"preflight": [1, {}, {"check": "a", "ok": 0, "message": "b"}]}],
+)
+def test_a_limiter_without_such_checks_or_with_another_form_of_them_has_no_faults(store: dict[str, Any]) -> None:
+    assert faults(store) == ()
+
+
+def test_a_remedy_of_any_length_is_cut() -> None:
+    (fault,) = faults({"preflight": [{"check": "role", "ok": False, "message": "x" * 5000}]})
+    assert len(fault) == poll.ERROR_MAX_CHARS

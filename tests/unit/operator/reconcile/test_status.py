@@ -119,6 +119,19 @@ def test_programmed_says_who_runs_the_revision(
     assert (found.status is Status.TRUE) == (expected is Reason.PROGRAMMED)
 
 
+def test_what_is_wrong_with_the_store_shows_in_what_ready_says_with_the_remedy() -> None:
+    fault = "eviction: set maxmemory-policy noeviction"
+    reports = replace(report("a", 10), store_faults=(fault,)), replace(report("b", 10), store_faults=(fault, "role: x"))
+    programming = programming_of(Fleet("edge", NAME, Live(10, "d"), reports), 10, 0)
+    statuses = {mode: policy_status(Subject(obj(), Outcome(), programming, policy(mode)), NOW) for mode in Mode}
+    said = {mode: {c["type"]: c for c in status["conditions"]} for mode, status in statuses.items()}
+    expected = f"; the store is not set up as it must be: {fault} (2 of 2 limiters), role: x (1 of 2 limiters)"
+    assert said[Mode.ENFORCE]["Ready"]["message"] == f"enforced (on 2 of 2 limiters){expected}"
+    assert said[Mode.SHADOW]["Ready"]["message"].endswith(expected)
+    assert "store" not in said[Mode.DISABLED]["Ready"]["message"]
+    assert {conditions["Ready"]["status"] for conditions in said.values()} == {"True"}
+
+
 def test_a_store_that_is_down_shows_in_what_ready_says() -> None:
     """D52: enforced it is not, where rules fail open."""
     reports = replace(report("a", 10), store_down=True), report("b", 10)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from weir_operator.domain.gateways import Address, Envoy, Gateway, TrustedProxies, Upstream
+from weir_operator.domain.gateways import Address, Envoy, Gateway, Jwt, TrustedProxies, Upstream
 from weir_operator.render.envoy import render_envoy
 
 GOLDEN = Path(__file__).parent / "golden" / "envoy"
@@ -213,3 +213,17 @@ def test_an_ipv6_listener_serves_ipv4_clients_under_their_own_addresses() -> Non
     """D25."""
     listener = parsed(Envoy(listen=Address("::", 8080)))["static_resources"]["listeners"][0]
     assert listener["address"]["socket_address"] == {"address": "::", "port_value": 8080, "ipv4_compat": True}
+
+
+def test_envoy_waits_for_a_decision_as_long_as_a_request_may_be_held_and_its_usual_patience() -> None:
+    holding = replace(gateway(CASES["peer-is-the-client"]), max_delay_ms=1500)
+    filters = yaml.safe_load(render_envoy(holding)["http-filters.yaml"])
+    assert ext_authz(filters)["grpc_service"]["timeout"] == "1.550s"
+
+
+@pytest.mark.parametrize("namespace", ["envoy.filters.http.jwt_authn", "my.jwt"])
+def test_the_limiter_gets_the_claims_of_verified_tokens_and_no_other_metadata(namespace: str) -> None:
+    verified = replace(gateway(CASES["peer-is-the-client"]), jwt=Jwt(namespace, "claims"))
+    text = render_envoy(verified)["http-filters.yaml"]
+    assert ext_authz(yaml.safe_load(text))["metadata_context_namespaces"] == [namespace]
+    assert f"{namespace}) with payload_in_metadata: claims" in text

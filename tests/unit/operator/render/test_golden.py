@@ -17,7 +17,7 @@ import yaml
 from weir_operator.api.parsing import parse_override, parse_policy
 from weir_operator.domain.attachment import attach
 from weir_operator.domain.compiler import Outcome, compile_ruleset
-from weir_operator.domain.gateways import Gateway, HostsDefault
+from weir_operator.domain.gateways import Gateway, HostsDefault, Jwt
 from weir_operator.domain.ruleset import document_schema
 from weir_operator.render.ruleset_config import PLAIN_KEY, Live, RulesetTooLarge, render_rules
 
@@ -33,6 +33,10 @@ def gateway_of(settings: dict[str, Any]) -> Gateway:
         allowed_namespaces=frozenset(settings.get("allowedNamespaces", ["*"])),
         hosts={namespace: tuple(hosts) for namespace, hosts in settings.get("hosts", {}).items()},
         hosts_default=HostsDefault(settings.get("hostsDefault", "Any")),
+        withheld_headers=frozenset(settings.get("withhold", ["authorization", "cookie"])),
+        max_delay_ms=settings.get("maxDelayMs", 0),
+        rule_budget=settings.get("ruleBudget", 8),
+        jwt=Jwt(settings["jwt"]["metadataNamespace"], settings["jwt"]["payloadKey"]) if "jwt" in settings else Jwt(),
     )
 
 
