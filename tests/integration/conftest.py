@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from lab.store import Store, start_store
+from lab.store import Flavour, Store, start_store
 from rig.envoy import Envoy
 from rig.sidecar import Sidecar
 
 
 @pytest.fixture(scope="module")
-def module_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    store = start_store(tmp_path_factory.mktemp("store"))
+def module_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """The server that this machine has; with `EVERY_SERVER` each of those that are supported."""
+    flavour = getattr(request, "param", Flavour.ANY)
+    store = start_store(tmp_path_factory.mktemp("store"), flavour=flavour)
     yield store
     store.stop()
 

@@ -14,6 +14,7 @@ from lab.store import Store
 from rig.documents import limit, single
 from rig.envoy import Envoy
 from rig.sidecar import Sidecar
+from rig.stores import EVERY_SERVER
 
 CLIENTS = 64
 REPETITIONS = 20
@@ -72,6 +73,7 @@ async def test_two_sidecars_admit_exactly_what_one_bucket_holds(
         await envoy.channel.close()
 
 
+@EVERY_SERVER
 @pytest.mark.requirement("R03")
 async def test_the_1001st_request_of_the_second_is_refused(store: Store, pair: list[Sidecar]) -> None:
     """D07: a slow refill, so that the time that the test takes gives nothing back."""

@@ -12,7 +12,9 @@ from lab.waiting import eventually
 from rig.documents import document, limit, override, policy, rule, single
 from rig.envoy import Envoy
 from rig.sidecar import Sidecar
+from rig.stores import EVERY_SERVER
 
+pytestmark = EVERY_SERVER
 HOUR_S = 3600
 
 

@@ -17,6 +17,7 @@ from lab.store import Store, start_store
 from rig.documents import document, limit, policy, rule, single
 from rig.envoy import Envoy
 from rig.sidecar import PATIENT, Sidecar
+from rig.stores import EVERY_SERVER
 
 ROUNDS = 50
 
@@ -186,6 +187,7 @@ async def test_a_store_that_is_killed_under_load_is_used_again_after_its_restart
     assert sidecar.metric("weir_store_up") == 1
 
 
+@EVERY_SERVER
 @pytest.mark.requirement("R10")
 async def test_flushed_scripts_heal_without_an_error_or_a_miscount(
     store: Store, start_sidecar: Callable[..., Sidecar]
@@ -227,6 +229,33 @@ async def test_a_store_that_is_out_of_memory_is_a_failure_and_counts_for_no_rule
                 client.config_set("maxmemory", 0)
                 assert client.dbsize() == 0
             assert (await envoy.key("k", "/closed/x")).allowed
+        assert sidecar.status()["store"]["state"] == "Up"
+    finally:
+        store.stop()
+
+
+async def test_a_store_that_is_loading_its_data_is_a_failure_until_it_has(
+    tmp_path: Path, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """LOADING: the server answers, and not what it was asked."""
+    debug = ("enable-debug-command yes", "loading-process-events-interval-bytes 1024")
+    store = start_store(tmp_path, name="loading", extra=debug)
+    try:
+        sidecar = start_sidecar(store.url)
+        sidecar.wait_store("Up")
+        sidecar.publish(both_modes())
+        with store.client() as client:
+            client.execute_command("DEBUG POPULATE", 600)
+            client.config_set("key-load-delay", 1000)  # µs for each key
+        reload = asyncio.create_task(asyncio.to_thread(store.run, "DEBUG RELOAD"))
+        async with Envoy.beside(sidecar.socket) as envoy:
+            while sidecar.metric("weir_store_failures_total", reason="loading") == 0:
+                assert not reload.done(), "it loaded too fast to be asked"
+                opened, closed = await asyncio.gather(envoy.key("k", "/open/x"), envoy.key("k", "/closed/x"))
+            assert opened.headers == {"x-ratelimit-mode": "open"}
+            assert closed.status == 503
+            await reload
+            assert "ratelimit" in (await envoy.key("k", "/open/x")).headers
         assert sidecar.status()["store"]["state"] == "Up"
     finally:
         store.stop()
