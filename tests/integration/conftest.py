@@ -13,12 +13,13 @@ import pytest_asyncio
 from lab.store import Flavour, Store, start_store
 from rig.envoy import Envoy
 from rig.sidecar import Sidecar
+from rig.stores import available
 
 
 @pytest.fixture(scope="module")
 def module_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """The server that this machine has; with `EVERY_SERVER` each of those that are supported."""
-    flavour = getattr(request, "param", Flavour.ANY)
+    flavour = available(getattr(request, "param", Flavour.ANY))
     store = start_store(tmp_path_factory.mktemp("store"), flavour=flavour)
     yield store
     store.stop()

@@ -133,6 +133,7 @@ def _fetch_tools(ring: str) -> bool:
         elif ring == "conformance":
             toolbox.redis_for_ci()
         elif ring == "integration":
+            toolbox.redis_for_ci()
             toolbox.envoy()
         elif ring == "e2e":
             toolbox.require()
