@@ -83,7 +83,7 @@ def _selected(spec: OverrideSpec, policy: Policy) -> list[Rule]:
 
 def _resolve(spec: OverrideSpec, selected: Sequence[Rule]) -> tuple[list[Who], list[Problem]]:
     """The subjects with their sources' one names, and what is wrong with them by themselves."""
-    keyed = sorted(set().union(*(sources_of(rule) for rule in selected)))
+    keyed = sorted(frozenset().union(*(sources_of(rule) for rule in selected)))
     subjects: list[Who] = []
     problems: list[Problem] = []
     for index, subject in enumerate(spec.subjects):
@@ -162,7 +162,7 @@ def _check_subjects(subjects: Sequence[Sequence[SubjectValue]]) -> Iterator[Prob
 
 
 def _check_fit(spec: OverrideSpec, subjects: Sequence[Who], selected: Sequence[Rule]) -> list[Problem]:
-    keyed = sorted(set().union(*(sources_of(rule) for rule in selected)))
+    keyed = sorted(frozenset().union(*(sources_of(rule) for rule in selected)))
     known = f"their keys are made of: {', '.join(keyed)}" if keyed else "they have one counter for everybody"
     misfits: list[Problem] = []
     for index, who in enumerate(subjects):

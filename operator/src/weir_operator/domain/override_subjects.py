@@ -6,6 +6,7 @@ Values are never quoted in problems: they may be secrets, and conditions are wid
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import re
 import string
@@ -25,6 +26,7 @@ from weir_operator.domain.sources import (
     NAMED_KINDS,
     PRINCIPAL,
     ClientIPKey,
+    KeyPart,
     claim_text,
     parse_claim,
     source_name,
@@ -47,9 +49,14 @@ class Named:
     path: str
 
 
-def sources_of(rule: Rule) -> set[str]:
+def sources_of(rule: Rule) -> frozenset[str]:
     """The names of all sources of a rule's key."""
-    return {source_name(part) for part in rule.key}
+    return _names_of(rule.key)
+
+
+@functools.lru_cache(maxsize=4096)  # arbitrary; thousands of overrides ask about the few keys of their policies
+def _names_of(key: tuple[KeyPart, ...]) -> frozenset[str]:
+    return frozenset(source_name(part) for part in key)
 
 
 def resolve(value: SubjectValue, path: str, keyed: Sequence[str]) -> Named | Problem:
