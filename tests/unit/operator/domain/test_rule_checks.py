@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys, plans and costs beyond those of one header and a token bucket: what is refused, and what becomes of the rest."""
+"""Keys, plans and costs beyond one header and a token bucket: what is refused, and what becomes of the rest."""
 
 from dataclasses import replace
 from typing import Any
