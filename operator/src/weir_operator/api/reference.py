@@ -61,6 +61,8 @@ def _sections(path: str, schema: Schema) -> Iterator[str]:
     """The table of the object at `path`, then those of the objects in it."""
     if "properties" not in schema:
         raise ValueError(f"{path} is no object")
+    if not schema["properties"]:
+        return  # the description of the field says that it is empty
     required = schema.get("required", ())
     rows = [
         f"| `{name}` | {_type(child)} | {'yes' if name in required else ''} | {_text(f'{path}.{name}', child)} |"
@@ -92,6 +94,8 @@ def _type(schema: Schema) -> str:
             return f"list{_bounds(schema, 'Items')} of {_type(item)}"
         case {"additionalProperties": item}:
             return f"map{_bounds(schema, 'Properties')} of {_type(item)}"
+        case {"type": "object", "properties": {**members}} if not members:
+            name = "`{}`"
         case {"format": "date-time"}:
             name = "time"
         case {"type": "integer"}:
