@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store for each module, emptied between tests; sidecars and connections that end with their test."""
+"""A store for each module, a cluster for all, emptied between tests; sidecars and connections that end with a test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from lab.store import Flavour, Store, start_store
+from lab.store import Flavour, Store, StoreCluster, start_cluster, start_store
 from rig.envoy import Envoy
 from rig.sidecar import Sidecar
 from rig.stores import available
@@ -31,6 +31,24 @@ def store(module_store: Store) -> Store:
     with module_store.client() as client:
         client.flushall()
     return module_store
+
+
+@pytest.fixture(scope="session", params=[Flavour.REDIS, Flavour.VALKEY])
+def session_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreCluster]:
+    """Three primaries, each with a replica: for all modules, because to agree takes them ten seconds."""
+    cluster = start_cluster(tmp_path_factory.mktemp("cluster"), flavour=available(request.param), replicas=1)
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def cluster(session_cluster: StoreCluster) -> Iterator[StoreCluster]:
+    """A whole cluster without keys, which the test may break."""
+    for node in session_cluster.primaries():
+        node.run("FLUSHALL")
+    yield session_cluster
+    session_cluster.resume()
+    session_cluster.restart()
 
 
 @pytest.fixture
@@ -56,6 +74,15 @@ def sidecar(store: Store, start_sidecar: Callable[..., Sidecar]) -> Sidecar:
     sidecar = start_sidecar(store.url)
     sidecar.wait_store("Up")
     return sidecar
+
+
+@pytest.fixture
+def pair(cluster: StoreCluster, start_sidecar: Callable[..., Sidecar]) -> list[Sidecar]:
+    """Two sidecars that are connected to the cluster and have no rules yet."""
+    sidecars = [start_sidecar(cluster.url), start_sidecar(cluster.url)]
+    for sidecar in sidecars:
+        sidecar.wait_store("Up")
+    return sidecars
 
 
 @pytest_asyncio.fixture

@@ -5,98 +5,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from itertools import cycle
 
 import pytest
 
 from lab.processes import free_port
-from lab.store import Flavour, Store, StoreCluster, start_cluster
+from lab.store import Store, StoreCluster
 from lab.waiting import eventually
 from rig.documents import limit, single
-from rig.envoy import Answer, Envoy
+from rig.envoy import Envoy
+from rig.load import CLIENTS, load
 from rig.sidecar import Sidecar
-from rig.stores import available
 
-CLIENTS = 32
 DAY = 86_400
 FAILOVER_S = 15.0  # the lab's node timeout is 2 s; the rest is for a machine that is busy building something
-
-
-@pytest.fixture(scope="module", params=[Flavour.REDIS, Flavour.VALKEY])
-def module_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreCluster]:
-    cluster = start_cluster(tmp_path_factory.mktemp("cluster"), flavour=available(request.param), replicas=1)
-    yield cluster
-    cluster.stop()
-
-
-@pytest.fixture
-def cluster(module_cluster: StoreCluster) -> Iterator[StoreCluster]:
-    """A whole cluster without keys: three primaries, each with a replica."""
-    for node in module_cluster.primaries():
-        node.run("FLUSHALL")
-    yield module_cluster
-    module_cluster.resume()
-    module_cluster.restart()
-
-
-@pytest.fixture
-def pair(cluster: StoreCluster, start_sidecar: Callable[..., Sidecar]) -> list[Sidecar]:
-    """Two sidecars that are connected to the cluster, with all the time in the world for a decision."""
-    sidecars = [start_sidecar(cluster.url), start_sidecar(cluster.url)]
-    for sidecar in sidecars:
-        sidecar.wait_store("Up")
-    return sidecars
-
-
-@dataclass(slots=True)
-class Load:
-    """Clients that ask without a pause, and what became of their requests."""
-
-    admitted: int = 0
-    refused: int = 0
-    undecided: int = 0
-    _decided: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def count(self, answer: Answer) -> None:
-        if "x-ratelimit-mode" in answer.headers or answer.status == 503:
-            self.undecided += 1
-            return
-        self._decided.set()
-        self.admitted += answer.allowed
-        self.refused += not answer.allowed
-
-    async def decisions(self, more: int) -> None:
-        """Return after so many further decisions."""
-        before = self.admitted + self.refused
-        async with asyncio.timeout(FAILOVER_S):
-            while self.admitted + self.refused < before + more:
-                self._decided.clear()
-                await self._decided.wait()
-
-
-@asynccontextmanager
-async def load(sidecars: list[Sidecar], key: str, path: str = "/v1/orders") -> AsyncIterator[Load]:
-    """Ask with one key over all sidecars while the body runs."""
-    envoys = [Envoy.beside(sidecar.socket) for sidecar in sidecars]
-    counts = Load()
-
-    async def ask(envoy: Envoy) -> None:
-        while True:
-            counts.count(await envoy.key(key, path))
-            await asyncio.sleep(0.002)  # leaves the processor to the servers, which share it with these clients
-
-    asking = [asyncio.create_task(ask(envoy)) for _, envoy in zip(range(CLIENTS), cycle(envoys), strict=False)]
-    try:
-        yield counts
-    finally:
-        for task in asking:
-            task.cancel()
-        await asyncio.gather(*asking, return_exceptions=True)
-        for envoy in envoys:
-            await envoy.channel.close()
 
 
 async def wave(envoys: list[Envoy], key: str, count: int) -> int:

@@ -77,8 +77,8 @@ class StoreCluster:
         for _step in self.moving_slot(slot, to):
             pass
 
-    def moving_slot(self, slot: int, to: Store) -> Iterator[str]:
-        """The same in steps, each named after what has just been done: `opened`, `moved` (per batch of keys), `closed`.
+    def moving_slot(self, slot: int, to: Store, *, batch: int = 10) -> Iterator[str]:
+        """The same in steps, each named after what has just been done: `opened`, `moved` (a batch of keys), `closed`.
 
         Between the first and the last the slot is half here and half there, and servers answer ASK and TRYAGAIN.
         """
@@ -88,7 +88,7 @@ class StoreCluster:
         source.run("CLUSTER SETSLOT", slot, "MIGRATING", there)
         yield "opened"
         authorized = ("AUTH", source.password) if source.password else ()
-        while keys := source.run("CLUSTER GETKEYSINSLOT", slot, 10):
+        while keys := source.run("CLUSTER GETKEYSINSLOT", slot, batch):
             source.run("MIGRATE", HOST, to.port, "", 0, _MIGRATE_WITHIN_MS, *authorized, "KEYS", *keys)
             yield "moved"
         for node in (to, source, *(node for node in self.primaries() if node not in (to, source))):
