@@ -70,7 +70,7 @@ def test_a_second_sidecar_on_the_same_socket_is_refused(sidecar: Sidecar, tmp_pa
 def test_all_wrong_settings_are_named_at_once_without_secrets() -> None:
     wrong = run(
         "serve", "--listen", "/run/x.sock", "--admin", "localhost:9090", "--store", "http://:hunter2@host",
-        "--store-deadline", "5", "--max-held", "-1", "--rules-configmap", "edge-rules-0", "--log-level", "loud",
+        "--store-deadline", "5", "--max-held", "many", "--rules-configmap", "edge-rules-0", "--log-level", "loud",
         WEIR_LIMITER_HASH_KEY="too-short-hunter3", WEIR_LIMITER_DRAIN="soon",
     )  # fmt: skip
     assert wrong.returncode == 2
