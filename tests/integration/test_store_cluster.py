@@ -17,6 +17,7 @@ from rig.documents import limit, single
 from rig.envoy import Envoy
 from rig.load import CLIENTS, load
 from rig.sidecar import Sidecar
+from rig.stores import documented_rights, set_user
 
 DAY = 86_400
 FAILOVER_S = 15.0  # the lab's node timeout is 2 s; the rest is for a machine that is busy building something
@@ -228,7 +229,27 @@ async def test_a_cluster_is_found_through_any_of_its_nodes(
     assert [finding["ok"] for finding in sidecar.status()["store"]["preflight"]] == [True] * 4
 
 
-def test_what_is_no_cluster_says_so_and_a_cluster_that_is_not_named_as_one_too(
+@pytest.mark.requirement("R49")
+async def test_a_user_with_exactly_the_documented_rights_counts_through_a_resharding(
+    cluster: StoreCluster, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    for node in cluster.nodes:
+        set_user(node, documented_rights(clustered=True))
+    sidecar = start_sidecar(cluster.url.replace("://", "://limiter:pass@"))
+    sidecar.wait_store("Up")
+    sidecar.publish(single(limit=limit(3, period_s=DAY), onStoreFailure="Closed"))
+    async with Envoy.beside(sidecar.socket) as envoy:
+        assert (await envoy.key("k")).allowed
+        slot = slot_of_bucket(cluster)
+        steps = cluster.moving_slot(slot, other_primary(cluster, cluster.primary_of(slot)))
+        statuses = [(step, (await envoy.key("k")).status) for step in steps]
+    assert statuses == [("opened", 200), ("moved", 200), ("closed", 429)]
+    findings = sidecar.status()["store"]["preflight"]
+    assert [finding["ok"] for finding in findings] == [True] * 4
+    assert [finding["message"] for finding in findings] == [""] * 4
+
+
+def test_a_server_that_is_no_node_of_a_cluster_is_reported_with_its_address(
     cluster: StoreCluster, store: Store, start_sidecar: Callable[..., Sidecar]
 ) -> None:
     sidecar = start_sidecar(f"redis+cluster://127.0.0.1:{store.port}")

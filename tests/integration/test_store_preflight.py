@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,11 @@ import pytest
 
 from lab.store import Flavour, Store, start_store
 from lab.waiting import eventually
-from lab.workspace import ROOT
 from rig.documents import limit, single
 from rig.envoy import Envoy
 from rig.sidecar import Sidecar
-from rig.stores import available
+from rig.stores import available, documented_rights, set_user
 
-REFERENCE = ROOT / "docs" / "reference" / "store.md"
 CHECKS = ("eviction", "role", "version", "rights")
 
 
@@ -141,18 +138,6 @@ def test_a_server_that_does_not_tell_is_no_error(own_store: Store, start_sidecar
         assert finding(sidecar, check)["message"].startswith("could not be checked")
         assert sidecar.metric("weir_store_preflight_ok", check=check) == 1
     assert finding(sidecar, "rights") == {"check": "rights", "ok": True, "message": ""}
-
-
-def documented_rights() -> str:
-    """The rules of the ACL line in the reference, without user and password."""
-    line = re.search(r"^ACL SETUSER limiter on >\S+ (.+)$", REFERENCE.read_text(), flags=re.MULTILINE)
-    assert line is not None, f"{REFERENCE.name} has no ACL line"
-    return line[1]
-
-
-def set_user(store: Store, rights: str) -> None:
-    """Make the user `limiter` with the password `pass`."""
-    store.run("ACL SETUSER", "limiter", "reset", "on", ">pass", *rights.split())
 
 
 def as_user(store: Store) -> str:
