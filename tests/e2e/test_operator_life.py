@@ -62,7 +62,14 @@ def writes(operator: Program) -> float:
 
 def many(team: Team) -> str:
     """50 policies, some of them refused, and 50 overrides, as one list."""
-    policies = [team.policy(f"p{n}", rules=[BAD_RULE if n % 10 == 0 else RULE]) for n in range(OBJECTS)]
+    policies = [
+        team.policy(
+            f"p{n}",
+            match={"hosts": [team.host], "routes": [{"path": f"/p{n}/*"}]},  # apart, because of the rule budget
+            rules=[BAD_RULE if n % 10 == 0 else RULE],
+        )
+        for n in range(OBJECTS)
+    ]
     overrides = [
         team.override(
             f"o{n}", policyRef={"name": f"p{n}"}, subjects=[{"x-api-key": str(n)}], action="Exempt", permanent=True
