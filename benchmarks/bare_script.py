@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import struct
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -23,13 +24,21 @@ from lab.workspace import LOGS, ROOT
 
 SOURCE = (ROOT / "lua" / "decide.lua").read_text(encoding="utf-8")
 
-_GENEROUS = (1, 1, 1_000_000_000, 1)  # p, l, capacity, increment: allows a thousand million at once
-_EXHAUSTED = (1_000_000_000, 1, 1_000_000_000, 1_000_000_001)  # can never pass
+_GENEROUS = (1, 1, 1_000_000_000, 1, 1)  # token bucket; increment, capacity, p, l: allows a thousand million at once
+_EXHAUSTED = (1, 1_000_000_001, 1_000_000_000, 1_000_000_000, 1)  # can never pass
+_SLIDING = (4, 1, 1_000_000_000, 1_000_000, 0)  # sliding window counter; cost, limit, period_us
+_LOG = (5, 1, 10_000, 60_000_000, 0)  # sliding window log, in which a subject has few entries
 _COUNTED = 1600
 _PIPELINED = 16  # as many as a busy limiter has under way; alone, a call pays for a system call of its own
-_SCENARIOS = (("allowed", [_GENEROUS]), ("refused", [_EXHAUSTED]), ("three rules allowed", [_GENEROUS] * 3))
+_SCENARIOS = (
+    ("allowed", [_GENEROUS]),
+    ("refused", [_EXHAUSTED]),
+    ("three rules allowed", [_GENEROUS] * 3),
+    ("sliding window counter allowed", [_SLIDING]),
+    ("sliding window log allowed", [_LOG]),
+)
 
-Numbers = tuple[int, int, int, int]
+Numbers = tuple[int, int, int, int, int]  # kind and the four numbers of the script's plan
 
 
 def calls(store: Store, subjects: Sequence[str], rules: Sequence[Numbers] = (_GENEROUS,)) -> list[list[str | bytes]]:
@@ -45,15 +54,15 @@ def measure(folder: Path) -> list[Figure]:
 
 
 def _call(sha: str, subject: str, rules: Sequence[Numbers]) -> list[str | bytes]:
-    call: list[str | bytes] = ["EVALSHA", sha, "1", _key(subject), "", str(len(rules))]
-    for number, numbers in enumerate(rules):
-        call += ["1", sha256(bytes([number])).digest()[:8], *map(str, numbers), "1"]
-    return call
+    plan = b""
+    for number, (kind, *row) in enumerate(rules):
+        plan += struct.pack(">BBB8s4d", kind, 1, 1, sha256(bytes([number])).digest()[:8], *row)
+    return ["EVALSHA", sha, "1", _key(subject), plan]
 
 
 def _key(subject: str) -> str:
     digest = sha256(subject.encode()).hexdigest()
-    return f"weir:1:{{{digest[:22]}}}:{digest[22:33]}"
+    return f"weir:2:{{{digest[:22]}}}:{digest[22:33]}"
 
 
 def _bytes_per_bucket(folder: Path) -> list[Figure]:
@@ -62,7 +71,9 @@ def _bytes_per_bucket(folder: Path) -> list[Figure]:
     try:
         for rules in (1, 3):
             with store.client() as client:
-                client.execute_command(*calls(store, [f"of-{rules}"], [(10, 1, 1_000_000_000, 1_000_000)] * rules)[0])
+                client.execute_command(
+                    *calls(store, [f"of-{rules}"], [(1, 1_000_000, 1_000_000_000, 10, 1)] * rules)[0]
+                )
                 used = client.memory_usage(_key(f"of-{rules}"), samples=0)
             name = f"store: bytes per bucket of {rules} rule{'s' if rules > 1 else ''} (MEMORY USAGE)"
             found.append(Figure(name, float(used or 0), "bytes"))

@@ -7,6 +7,7 @@ import importlib
 import os
 from collections.abc import Iterator
 from itertools import count
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -54,11 +55,17 @@ def script(store: Store) -> Iterator[Script]:
 
 
 @pytest.fixture
-def core() -> Core:
-    """The Rust core. On a CI machine the limiter has been built before this ring, so there it may not be missing."""
+def core_module() -> Any:
+    """The limiter's extension module. On a CI machine it has been built before this ring, so there it may not miss."""
     if "CI" not in os.environ:
         pytest.importorskip("weir_limiter._core", reason="the limiter is not built")
-    return Core(importlib.import_module("weir_limiter._core").evaluate)
+    return importlib.import_module("weir_limiter._core")
+
+
+@pytest.fixture
+def core(core_module: Any) -> Core:
+    """The Rust core."""
+    return Core(core_module.evaluate)
 
 
 def _available(flavour: Flavour) -> Flavour:

@@ -12,29 +12,41 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import wire
 from model import Rule
 from vector import Call
 
 
 @dataclass(slots=True)
 class Core:
-    """`evaluate` takes and returns JSON: {"steps": [{"now_us", "rules": [...]}]} to {"replies": [[integers]]}."""
+    """`evaluate` takes and returns JSON: {"steps": [{"now_us", "rules": [...]}]} to {"replies": [[integers]]}.
+
+    A step with "refund" and "charged_at_us" gives back what a call has charged; its reply is [1].
+    """
 
     evaluate: Callable[[str], str]
     steps: list[dict[str, Any]] = field(default_factory=list)
 
     def decide_all(self, calls: Sequence[Call]) -> list[list[int]]:
         """The replies of calls made one after the other, following those of earlier calls of this method."""
-        self.steps += [{"now_us": now_us, "rules": [_as_json(rule) for rule in rules]} for now_us, rules in calls]
-        replies: list[list[int]] = json.loads(self.evaluate(json.dumps({"steps": self.steps})))["replies"]
-        return replies[len(self.steps) - len(calls) :]
+        return self._run([{"now_us": now_us, "rules": _as_json(rules)} for now_us, rules in calls])
+
+    def refund(self, now_us: int, charged_at_us: int, rules: Sequence[Rule]) -> None:
+        """Give back what a call of these rules has charged."""
+        step = {"now_us": now_us, "refund": True, "charged_at_us": charged_at_us, "rules": _as_json(rules)}
+        assert self._run([step]) == [[1]]
 
     def check_ttl(self, key: str, ttl_ms: int) -> None:
         """Nothing to check: the core has no store that could forget."""
 
+    def _run(self, steps: list[dict[str, Any]]) -> list[list[int]]:
+        self.steps += steps
+        replies: list[list[int]] = json.loads(self.evaluate(json.dumps({"steps": self.steps})))["replies"]
+        return replies[len(self.steps) - len(steps) :]
 
-def _as_json(rule: Rule) -> dict[str, Any]:
-    return {
-        "key": rule.key, "id": rule.id, "p": rule.p, "l": rule.l, "capacity": rule.capacity,
-        "increment": rule.increment, "enforcing": rule.enforcing,
-    }  # fmt: skip
+
+def _as_json(rules: Sequence[Rule]) -> list[dict[str, Any]]:
+    return [
+        {"key": rule.stored_under, "id": rule.id, "kind": kind, "enforcing": rule.enforcing, "numbers": row}
+        for rule, (kind, row) in ((rule, wire.numbers(rule)) for rule in rules)
+    ]

@@ -24,7 +24,10 @@ def test_core_agrees_with_the_vector(case: vector.Vector, core: Core) -> None:
         '{"steps": [{"now_us": 0}]}',
         '{"steps": [{"now_us": 0, "rules": [{"id": "x"}]}]}',
         json.dumps({"steps": [{"now_us": 0, "rules": [
-            {"id": "too-short"[:4], "p": 1, "l": 1, "capacity": 1, "increment": 1, "enforcing": True}]}]}),
+            {"key": "k", "id": "short", "kind": 1, "enforcing": True, "numbers": [1, 1, 1, 1]}]}]}),
+        json.dumps({"steps": [{"now_us": 0, "rules": [
+            {"key": "k", "id": "eight...", "kind": 6, "enforcing": True, "numbers": [1, 1, 0, 0]}]}]}),
+        json.dumps({"steps": [{"now_us": 0, "refund": True, "rules": []}]}),
     ],
 )  # fmt: skip
 def test_core_refuses_what_is_no_sequence_of_calls(document: str, core: Core) -> None:

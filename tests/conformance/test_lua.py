@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The script in real stores: the vectors, and what only a store can show (TTL, atomic writes, its clock, cluster)."""
+"""The scripts in real stores: the vectors, and what only a store can show (TTL, atomic writes, its clock, cluster)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,44 @@ import pytest
 import redis
 
 import vector
+import wire
 from lab.store import StoreCluster
-from model import Limit, Model, Rule
-from script import SOURCE, Script, arguments
+from model import (
+    BucketRecord,
+    CalendarWindow,
+    FixedWindow,
+    LeakyBucket,
+    Limit,
+    Model,
+    Rule,
+    SlidingWindowCounter,
+    SlidingWindowLog,
+    TokenBucket,
+)
+from reading import START_US as NOW
+from script import DECIDE, Script
 
-MINUTE = Limit(requests=10, period_us=60_000_000, burst=10)
-NOW = vector.START_US
-DIGEST = sha1(SOURCE.encode(), usedforsecurity=False).hexdigest()
+MINUTE_US, DAY_US = 60_000_000, 86_400_000_000
+MINUTE = TokenBucket(requests=10, period_us=MINUTE_US, burst=10)
+DIGEST = sha1(DECIDE.encode(), usedforsecurity=False).hexdigest()
+LIMITS: dict[str, Limit] = {
+    "token...": MINUTE,
+    "leaky...": LeakyBucket(requests=10, period_us=MINUTE_US, queue=9, max_delay_us=MINUTE_US),
+    "fixed...": FixedWindow(requests=10, period_us=MINUTE_US),
+    "counter.": SlidingWindowCounter(requests=10, period_us=MINUTE_US),
+    "log.....": SlidingWindowLog(requests=10, period_us=MINUTE_US),
+    "calendar": CalendarWindow(requests=10, edges_us=(NOW - DAY_US, NOW, NOW + DAY_US, NOW + 2 * DAY_US)),
+}
+
+every_algorithm = pytest.mark.parametrize("name", LIMITS)
 
 
 def rule(limit: Limit = MINUTE, *, key: str = "subject", name: str = "minute..", **more: Any) -> Rule:
-    return Rule.of(limit, key=key, name=name, **more)
+    return Rule(key, name, limit, **more)
+
+
+def all_rules(**more: Any) -> list[Rule]:
+    return [rule(limit, name=name, **more) for name, limit in LIMITS.items()]
 
 
 @pytest.mark.parametrize("case", vector.parameters())
@@ -31,9 +58,9 @@ def test_script_agrees_with_the_vector(case: vector.Vector, script: Script) -> N
 
 def test_stored_bytes_are_the_records_of_the_model(script: Script) -> None:
     calls = [
-        (NOW, [rule(), rule(Limit(7, 1_000_000, 7), name="seven...")]),
-        (NOW + 1000, [rule(Limit(333, 1_000_000, 999), key="other", name="other...", cost=500)]),
-        (NOW + 2000, [rule(Limit(20, 60_000_000, 30)), rule(name="shadow..", enforcing=False)]),
+        (NOW, all_rules(cost=2)),
+        (NOW + 1000, [rule(TokenBucket(333, 1_000_000, 999), key="other", name="other...", cost=500)]),
+        (NOW + 2000, [rule(TokenBucket(20, MINUTE_US, 30)), rule(name="shadow..", enforcing=False), *all_rules()]),
     ]
     model = Model()
     assert script.decide_all(calls) == model.decide_all(calls)
@@ -47,7 +74,7 @@ def test_every_write_leaves_a_ttl_that_is_bounded_by_the_time_to_full(
     script: Script, requests: int, period_us: int
 ) -> None:
     """D38: a counter without a TTL blocks its subject for ever, and one with TTL 0 is gone at once."""
-    limit = Limit(requests, period_us, burst=min(2 * requests, 1000))
+    limit = TokenBucket(requests, period_us, burst=min(2 * requests, 1000))
     bound_ms = -(-limit.burst * limit.period_us // (limit.requests * 1000)) + 1
     for turn in range(5):
         writes = script.writes
@@ -56,66 +83,106 @@ def test_every_write_leaves_a_ttl_that_is_bounded_by_the_time_to_full(
         assert 0 <= script.ttl_ms["subject"] <= bound_ms
 
 
-def test_key_expires_by_the_clock_of_the_store(script: Script) -> None:
-    """D38: read without the transaction that keeps keys alive for the other tests."""
-    key = script.stored_key("subject")
-    script.client.eval(SOURCE, 1, key, *arguments("", [rule()]))
-    assert 5000 < script.client.pttl(key) <= 6001
+@pytest.mark.requirement("R08")
+@every_algorithm
+@pytest.mark.parametrize("enforcing", [True, False])
+def test_every_key_of_every_algorithm_has_a_ttl_by_the_clock_of_the_store(
+    script: Script, name: str, enforcing: bool
+) -> None:
+    """D38: read without the transaction that keeps keys alive for the other tests; two windows are the longest."""
+    asked = rule(LIMITS[name], name=name, cost=3, enforcing=enforcing)
+    key = script.stored_key(asked.stored_under)
+    for _ in range(5):
+        script.client.eval(DECIDE, 1, key, wire.plan([asked]), NOW)
+        assert 0 < script.client.pttl(key) <= (DAY_US if name == "calendar" else 2 * MINUTE_US) // 1000 + 1
 
 
 @pytest.mark.requirement("R10")
 def test_refusal_writes_nothing_to_any_key(script: Script) -> None:
     """D04, D08: neither the refusing rule, nor one that had room, nor a shadow rule."""
-    room = [rule(key="room", name="room...."), rule(key="shadow", name="shadow..", enforcing=False)]
+    room = [*all_rules(key="room"), rule(key="shadow", name="shadow..", enforcing=False)]
     script.decide_all([(NOW, [rule(cost=10)]), (NOW, room)])
-    before = [script.client.dump(script.stored_key(key)) for key in ("subject", "room", "shadow")]
+    keys = wire.keys([*room, rule()])
+    before = [script.client.dump(script.stored_key(key)) for key in keys]
     writes = script.writes
     assert script.decide(NOW + 1000, [*room, rule()])[0] == 0
-    assert [script.client.dump(script.stored_key(key)) for key in ("subject", "room", "shadow")] == before
+    assert [script.client.dump(script.stored_key(key)) for key in keys] == before
     assert script.writes == writes
 
 
-def test_first_refusal_creates_no_key(script: Script) -> None:
-    script.decide(NOW, [rule(cost=11)])
-    assert script.client.exists(script.stored_key("subject")) == 0
+@every_algorithm
+def test_first_refusal_and_asking_for_nothing_create_no_key(script: Script, name: str) -> None:
+    refusing = rule(TokenBucket(1, MINUTE_US, 1), key="other", cost=2)
+    assert script.decide(NOW, [rule(LIMITS[name], name=name), refusing])[0] == 0
+    assert script.decide(NOW, [rule(LIMITS[name], name=name, cost=0)])[0] == 1
+    assert script.client.exists(script.stored_key("subject"), script.stored_key(f"subject:{name}")) == 0
 
 
-def test_asking_for_nothing_creates_no_key(script: Script) -> None:
-    script.decide(NOW, [rule(cost=0)])
-    assert script.client.exists(script.stored_key("subject")) == 0
+def test_record_that_has_nothing_left_to_say_is_dropped_with_the_next_write(script: Script) -> None:
+    script.decide_all([(NOW, all_rules()), (NOW + 2 * MINUTE_US, [rule(name="charged.")])])
+    assert set(script.records("subject")) == {"charged.", "calendar"}
 
 
-def test_record_that_has_drained_is_dropped_with_the_next_write(script: Script) -> None:
-    script.decide_all([(NOW, [rule(name="drained.")]), (NOW + 6_000_000, [rule(name="charged.")])])
-    assert set(script.records("subject")) == {"charged."}
+def test_times_outside_the_edges_of_a_calendar_decide_nothing(script: Script) -> None:
+    """A limiter with a wrong clock is told the time, and asks once more."""
+    for now_us in (NOW - DAY_US - 1, NOW + 2 * DAY_US):
+        assert script.decide(now_us, all_rules()) == [-1, now_us]
+    assert script.writes == 0
+    assert script.decide(NOW - DAY_US, all_rules())[0] == 1
+
+
+@pytest.mark.requirement("R08")
+def test_memory_of_a_log_follows_its_limit_and_not_its_traffic(script: Script) -> None:
+    """40,000 requests at 1,000 per second: no more than a quarter of the entries is ever kept too long."""
+    limit = SlidingWindowLog(requests=1000, period_us=1_000_000)
+    key = script.stored_key("subject:log.....")
+    for turn in range(20):
+        script.decide_all([(NOW + turn * 2_000_000 + n * 1000, [rule(limit, name="log.....")]) for n in range(2000)])
+        assert script.client.strlen(key) <= 24 + 8 * 1252
+        assert int(script.client.memory_usage(key) or 0) <= 24_000
+    assert script.decide(NOW + 40_000_000, [rule(limit, name="log.....", cost=0)])[3] == 1
+
+
+def test_refund_leaves_no_key_behind_and_keeps_the_expiry_of_others(script: Script) -> None:
+    rules = all_rules()
+    script.decide(NOW, rules)
+    script.refund(NOW, NOW, rules)
+    assert script.client.exists(*map(script.stored_key, wire.keys(rules))) == 0
+    key = script.stored_key("subject")
+    script.client.eval(DECIDE, 1, key, wire.plan([rule(name="stays..."), rule()]), NOW)
+    script.refund(NOW, NOW, [rule()])
+    assert set(script.records("subject")) == {"stays..."}
+    assert 5000 < script.client.pttl(key) <= 6001
 
 
 def test_without_a_given_time_the_clock_is_that_of_the_store(script: Script) -> None:
     seconds, micros = script.client.time()
-    script.client.eval(SOURCE, 1, script.stored_key("subject"), *arguments("", [rule()]))
+    reply = wire.integers(script.client.eval(DECIDE, 1, script.stored_key("subject"), wire.plan([rule()])))
     later_seconds, later_micros = script.client.time()
-    at_us = script.records("subject")["minute.."].at_us
-    assert seconds * 1_000_000 + micros <= at_us <= later_seconds * 1_000_000 + later_micros
+    record = script.records("subject")["minute.."]
+    assert isinstance(record, BucketRecord)
+    assert seconds * 1_000_000 + micros <= record.at_us <= later_seconds * 1_000_000 + later_micros
+    assert reply[1] == record.at_us
 
 
 @pytest.mark.requirement("R10")
 def test_script_is_found_again_after_the_store_has_forgotten_it(script: Script) -> None:
     """D32: a flush answers NOSCRIPT, which has charged nothing; the same call with the source is counted once."""
-    sha = script.client.script_load(SOURCE)
-    call = (script.stored_key("subject"), *arguments(str(NOW), [rule()]))
+    sha = script.client.script_load(DECIDE)
+    call = (script.stored_key("subject"), wire.plan([rule()]), NOW)
     script.client.evalsha(sha, 1, *call)
     script.client.script_flush()
     with pytest.raises(redis.exceptions.NoScriptError):
         script.client.evalsha(sha, 1, *call)
-    assert script.client.eval(SOURCE, 1, *call)[:3] == [1, 1, 8]
+    assert wire.integers(script.client.eval(DECIDE, 1, *call))[:4] == [1, NOW, 1, 8]
 
 
-def test_reply_is_integers_only_whatever_the_rules(script: Script) -> None:
-    """D15: a fraction would be cut off, a nil would end the array."""
-    rules = [rule(Limit(n, 1_000_000, n), name=f"rule-{n:03}", cost=n % 3, enforcing=n % 2 == 0) for n in range(1, 40)]
-    reply = script.decide(NOW + 1, rules)
-    assert len(reply) == 1 + 4 * len(rules)
-    assert all(type(field) is int for field in reply)
+def test_reply_is_whole_numbers_only_whatever_the_rules(script: Script) -> None:
+    """D15: a fraction would be cut off."""
+    rules = [
+        rule(TokenBucket(n, 1_000_000, n), name=f"rule-{n:03}", cost=n % 3, enforcing=n % 2 == 0) for n in range(1, 40)
+    ]
+    assert len(script.decide(NOW + 1, rules)) == 2 + 4 * len(rules)
 
 
 @pytest.mark.requirement("R54")
@@ -125,11 +192,11 @@ def test_script_decides_on_every_node_of_a_cluster(cluster: StoreCluster) -> Non
     with cluster.client() as client:
         for subject in map(str, range(30)):
             for turn in range(4):
-                rules = [rule(Limit(2, 60_000_000, 2), key="login"), rule(key="api"), rule(key="api", name="other...")]
-                keys = [f"weir:1:{{{subject}}}:{key}" for key in Script.keys(rules)]
-                reply = evaluate(client, keys, arguments(str(NOW + turn), rules))
-                expected = model.decide(NOW + turn, [replace(r, key=f"{subject}:{r.key}") for r in rules])
-                assert reply == expected
+                rules = [rule(TokenBucket(2, MINUTE_US, 2), key="login"), *all_rules(key="api")]
+                keys = [f"weir:2:{{{subject}}}:{key}" for key in wire.keys(rules)]
+                reply = evaluate(client, keys, [wire.plan(rules), NOW + turn])
+                expected = model.decide(NOW + turn, [replace(r, key=f"{subject}.{r.key}") for r in rules])
+                assert wire.integers(reply) == expected
     for node in cluster.nodes:
         with node.client() as client:
             assert client.dbsize() > 0
@@ -140,13 +207,14 @@ def test_keys_of_two_subjects_in_one_call_are_an_error_on_a_cluster_and_never_an
     cluster: StoreCluster,
 ) -> None:
     """D33: the limiter has to ask once per subject there; the store says so instead of deciding on half of the keys."""
+    plan = wire.plan([rule(key="a"), rule(key="b")])
     with cluster.nodes[0].client() as client, pytest.raises(redis.ResponseError, match=r"(?i)same slot"):
-        client.eval(SOURCE, 2, "weir:1:{a}:x", "weir:1:{b}:x", *arguments(str(NOW), [rule(key="a"), rule(key="b")]))
+        client.eval(DECIDE, 2, "weir:2:{a}:x", "weir:2:{b}:x", plan, NOW)
 
 
-def evaluate(client: redis.RedisCluster, keys: list[str], argv: list[str | int]) -> Any:
+def evaluate(client: redis.RedisCluster, keys: list[str], argv: list[bytes | int]) -> Any:
     """By digest, and with the source where a node does not know it: what the limiter does."""
     try:
         return client.evalsha(DIGEST, len(keys), *keys, *argv)
     except redis.exceptions.NoScriptError:
-        return client.eval(SOURCE, len(keys), *keys, *argv)
+        return client.eval(DECIDE, len(keys), *keys, *argv)

@@ -18,14 +18,18 @@ GOOD = yaml.safe_load((vector.FOLDER / "token-bucket" / "older-clock-refills-not
 
 def test_there_are_vectors_for_every_algorithm() -> None:
     folders = {path.name for path in vector.FOLDER.iterdir() if path.is_dir()}
-    assert {case.path.parent.name for case in vector.load_all()} == folders == {"token-bucket"}
+    assert {case.path.parent.name for case in vector.load_all()} == folders
+    assert folders == {
+        "token-bucket", "leaky-bucket", "fixed-window", "sliding-window-counter", "sliding-window-log",
+        "several-algorithms",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", vector.parameters())
 def test_steps_name_only_rules_that_the_vector_has(case: vector.Vector) -> None:
     named: set[str] = set()
     for step in case.content["steps"]:
-        named |= {*step.get("rules", ()), *step.get("change", ()), *step["expect"].get("rules", ())}
+        named |= {*step.get("rules", ()), *step.get("change", ()), *step.get("expect", {}).get("rules", ())}
         named |= set(step["cost"] if isinstance(step.get("cost"), dict) else ())
     assert named <= set(case.content["rules"])
 
@@ -40,6 +44,11 @@ def test_steps_name_only_rules_that_the_vector_has(case: vector.Vector) -> None:
         (("steps", 0, "retry_after"), "never"),
         (("rules", "rule", "period"), "1 second"),
         (("rules", "rule", "requests"), 0),
+        (("rules", "rule", "algorithm"), "GCRA"),
+        (("rules", "rule", "algorithm"), "FixedWindow"),
+        (("rules", "rule", "calendar"), "Day"),
+        (("rules", "rule", "queue"), 3),
+        (("steps", 0, "refund"), 1),
         (("rules", "a-name-that-is-too-long"), {"requests": 1, "period": "1s", "burst": 1}),
         (("proves",), ["issue 7"]),
         (("behavior",), "spelled otherwise"),

@@ -4,7 +4,9 @@ from typing import final
 
 from weir_limiter.config import Settings
 
-__all__ = ["SCRIPTS", "ConfigError", "RulesetError", "Server", "Stats", "check", "evaluate", "explain"]
+__all__ = [
+    "SCRIPTS", "ConfigError", "RulesetError", "Server", "Stats", "calendar_edges", "check", "evaluate", "explain",
+]  # fmt: skip
 
 SCRIPTS: dict[str, str]
 """SHA-1 of each embedded store script, by name."""
@@ -54,4 +56,7 @@ def explain(ruleset: bytes, request: bytes) -> str:
     """What a ruleset does with a request (JSON), as JSON. Raises ValueError when either is refused."""
 
 def evaluate(vector: str) -> str:
-    """Play a conformance vector (JSON) through the core's token bucket; its replies as JSON. Raises ValueError."""
+    """Play a conformance vector (JSON) through the core's counters; its replies as JSON. Raises ValueError."""
+
+def calendar_edges(calendar: str, zone: str, now_us: int) -> list[int]:
+    """Edges in µs since the epoch of three consecutive windows; the middle one holds `now_us`. Raises ValueError."""

@@ -16,7 +16,9 @@ use crate::config::Load;
 use crate::connect::{Stream, connect};
 use crate::pace::{Callee, Verdict};
 
-type Waiters = Rc<RefCell<VecDeque<oneshot::Sender<i64>>>>;
+const NOT_DOUBLES: BenchError = BenchError::Answer("the store did not answer with doubles");
+
+type Waiters = Rc<RefCell<VecDeque<oneshot::Sender<f64>>>>;
 
 /// One connection; the commands take turns.
 pub(crate) struct Client {
@@ -47,16 +49,16 @@ impl Callee for Client {
             writer.write_all(command).await?;
         }
         match waiting.await {
-            Ok(0) => Ok(Verdict::Refused),
-            Ok(_) => Ok(Verdict::Allowed),
-            Err(_) => Err(BenchError::Answer("the store did not answer with integers")),
+            Ok(allowed) if allowed > 0.0 => Ok(Verdict::Allowed),
+            Ok(_) => Ok(Verdict::Refused),
+            Err(_) => Err(NOT_DOUBLES),
         }
     }
 }
 
-/// Hands out replies until one is no array of integers; then the waiters see their channels closed.
+/// Hands out replies until one is of another shape; then the waiters see their channels closed.
 async fn read(mut reader: BufReader<ReadHalf<Box<dyn Stream>>>, waiters: Waiters) {
-    while let Ok(first) = integers(&mut reader).await {
+    while let Ok(first) = doubles(&mut reader).await {
         if let Some(waiter) = waiters.borrow_mut().pop_front() {
             let _caller_has_gone = waiter.send(first);
         }
@@ -64,23 +66,16 @@ async fn read(mut reader: BufReader<ReadHalf<Box<dyn Stream>>>, waiters: Waiters
     waiters.borrow_mut().clear();
 }
 
-/// Reads `*n`, then n times `:integer`; returns the first.
-async fn integers(reader: &mut BufReader<ReadHalf<Box<dyn Stream>>>) -> Result<i64, BenchError> {
-    let count = line(reader, '*').await?;
-    let mut first = None;
-    for _ in 0..count {
-        let value = line(reader, ':').await?;
-        first.get_or_insert(value);
-    }
-    first.ok_or(BenchError::Answer("an empty array"))
-}
-
-async fn line(reader: &mut BufReader<ReadHalf<Box<dyn Stream>>>, kind: char) -> Result<i64, BenchError> {
+/// Reads `$n` and n bytes of big-endian doubles; returns the first.
+async fn doubles(reader: &mut BufReader<ReadHalf<Box<dyn Stream>>>) -> Result<f64, BenchError> {
     let mut line = String::new();
-    // A bound, so that a bulk answer of a store that is something else cannot fill the memory.
+    // A bound, so that the answer of a store that is something else cannot fill the memory.
     reader.take(64).read_line(&mut line).await?;
-    let number = line.strip_prefix(kind).and_then(|rest| rest.trim_end().parse().ok());
-    number.ok_or(BenchError::Answer("the store did not answer with integers"))
+    let bytes = line.strip_prefix('$').and_then(|rest| rest.trim_end().parse::<u16>().ok());
+    let mut reply = vec![0; usize::from(bytes.ok_or(NOT_DOUBLES)?) + "\r\n".len()];
+    reader.read_exact(&mut reply).await?;
+    let first = reply.first_chunk().ok_or(NOT_DOUBLES)?;
+    Ok(f64::from_be_bytes(*first))
 }
 
 /// A command in the store's protocol, of arguments in hexadecimal.

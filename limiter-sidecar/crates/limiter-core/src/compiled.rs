@@ -18,7 +18,7 @@ use crate::claims::PayloadPlace;
 use crate::limit::Limit;
 use crate::matching::{Captures, Index, NormalPath, Route};
 use crate::overrides::{Overrides, ValueDigest};
-use crate::ruleset::{Dialect, Document, Mode, OnStoreFailure, RulesetError, Visibility};
+use crate::ruleset::{Dialect, Document, Mode, OnStoreFailure, RulesetError, Scope, Visibility};
 use crate::subject::{BucketKey, HashKey, Identity, KeySpec, PolicyTag, RuleId, Source};
 
 pub(crate) use names::ItemName;
@@ -76,6 +76,7 @@ pub struct Rule {
     pub(crate) plans: Option<Plans>,
     pub(crate) costs: Box<[(Route, u64)]>,
     pub(crate) overrides: Overrides,
+    pub(crate) scope: Scope,
     pub(crate) on_store_failure: OnStoreFailure,
     pub(crate) visibility: Visibility,
     pub(crate) code: Box<str>,
@@ -251,6 +252,11 @@ impl Rule {
     /// Whether it can refuse a request.
     pub fn enforces(&self) -> bool {
         self.mode == Mode::Enforce
+    }
+
+    /// Where it is counted.
+    pub fn scope(&self) -> Scope {
+        self.scope
     }
 
     /// What it does while the store does not answer.

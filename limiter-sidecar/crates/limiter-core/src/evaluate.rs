@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs conformance vectors through [`crate::bucket`]: JSON in, JSON out.
+//! Runs conformance vectors through [`crate::counters`]: JSON in, JSON out.
 //!
-//! In: `{"steps": [{"now_us": int, "rules": [{"id", "p", "l", "capacity", "increment", "enforcing", "key"?}]}]}`, where `id`
-//! is a text of 8 bytes and `key` (default empty) names the bucket string. Out: `{"replies": [[int, …]]}`, each the script's flat list.
-//! The strings live on across the steps and never expire.
+//! In: `{"steps": [{"now_us", "rules": [{"key", "id", "kind", "enforcing", "numbers"}]}]}`, where `id` is a text of 8 bytes, `kind`
+//! the plan's kind byte and `numbers` its four numbers, for kind 6 followed by the four edges. A step with `"refund": true` and
+//! `"charged_at_us"` gives back what its rules charged. Out: `{"replies": [[int, …]]}`, each the script's reply; a refund's is
+//! `[1]`. The counters live on across the steps and never expire.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::bucket::{Buckets, Charge};
-use crate::limit::MAX_EXACT;
+use crate::counters::{Charge, Counters};
+use crate::limit::{Demand, Kind, MAX_EXACT};
+use crate::subject::RuleId;
 
 /// A vector that cannot be run.
 #[derive(Debug, Error)]
@@ -34,6 +36,9 @@ struct Vector {
 #[serde(deny_unknown_fields)]
 struct Step {
     now_us: u64,
+    #[serde(default)]
+    refund: bool,
+    charged_at_us: Option<u64>,
     rules: Vec<Rule>,
 }
 
@@ -43,17 +48,18 @@ struct Rule {
     #[serde(default)]
     key: String,
     id: String,
-    p: u64,
-    l: u64,
-    capacity: u64,
-    increment: u64,
+    kind: u8,
     enforcing: bool,
+    numbers: Vec<u64>,
 }
 
 #[derive(Serialize)]
 struct Replies {
     replies: Vec<Vec<i64>>,
 }
+
+/// A vector's key, and the id of a rule that has a string of its own.
+type Key<'v> = (&'v str, Option<RuleId>);
 
 /// Runs a vector.
 ///
@@ -63,35 +69,65 @@ pub fn evaluate(vector: &[u8]) -> Result<String, EvaluateError> {
     let mut json = serde_json::Deserializer::from_slice(vector);
     let vector: Vector = serde_path_to_error::deserialize(&mut json)
         .map_err(|error| invalid(error.path().to_string(), error.inner().to_string()))?;
-    let mut buckets = Buckets::default();
+    let mut counters = Counters::default();
     let mut replies = Vec::with_capacity(vector.steps.len());
     for (place, step) in vector.steps.iter().enumerate() {
         let charges = step.rules.iter().enumerate().map(|(rule_place, rule)| {
             charge(rule).map_err(|message| invalid(format!("steps[{place}].rules[{rule_place}]"), message))
         });
         let charges = charges.collect::<Result<Vec<_>, _>>()?;
-        replies.push(buckets.decide(step.now_us, &charges).encode());
+        replies.push(match (step.refund, step.charged_at_us) {
+            (false, None) => counters.decide(step.now_us, &charges).numbers(),
+            (true, Some(charged_at_us)) => {
+                counters.refund(step.now_us, charged_at_us, &charges);
+                vec![1]
+            }
+            _ => return Err(invalid(format!("steps[{place}]"), "refund and charged_at_us go together".to_owned())),
+        });
     }
     serde_json::to_string(&Replies { replies }).map_err(|error| invalid(String::new(), error.to_string()))
 }
 
-fn charge(rule: &Rule) -> Result<Charge<&str>, String> {
-    if rule.p == 0 || rule.l == 0 {
-        return Err("p and l must be above 0".to_owned());
-    }
-    if [rule.p, rule.l, rule.capacity].iter().any(|number| *number > MAX_EXACT) {
-        return Err(format!("p, l and capacity must be at most {MAX_EXACT}"));
-    }
+fn charge(rule: &Rule) -> Result<Charge<Key<'_>>, String> {
+    let kind = match rule.kind {
+        1 => Kind::TokenBucket,
+        2 => Kind::LeakyBucket,
+        3 => Kind::FixedWindow,
+        4 => Kind::SlidingWindowCounter,
+        5 => Kind::SlidingWindowLog,
+        6 => Kind::CalendarWindow,
+        other => return Err(format!("{other} is no kind")),
+    };
+    let (numbers, edges) = match (kind, rule.numbers.as_slice()) {
+        (Kind::CalendarWindow, [a, b, c, d, edges @ ..]) => {
+            ([*a, *b, *c, *d], edges.try_into().map_err(|_| "kind 6 has eight numbers")?)
+        }
+        (_, [a, b, c, d]) => ([*a, *b, *c, *d], [0; 4]),
+        _ => return Err("there must be four numbers".to_owned()),
+    };
     let id = rule.id.as_bytes().try_into().map_err(|_| format!("id must have 8 bytes, not {}", rule.id.len()))?;
-    Ok(Charge {
-        key: &*rule.key,
-        id,
-        weight: rule.p,
-        drain_per_us: rule.l,
-        capacity: rule.capacity,
-        increment: rule.increment,
-        enforcing: rule.enforcing,
-    })
+    let demand = Demand { kind, numbers, edges };
+    check(&demand)?;
+    let own = (kind == Kind::SlidingWindowLog).then_some(id);
+    Ok(Charge { key: (&*rule.key, own), id, enforcing: rule.enforcing, demand })
+}
+
+/// Numbers that no limit comes to would overflow or divide by zero.
+fn check(demand: &Demand) -> Result<(), String> {
+    let [_, most, third, fourth] = demand.numbers;
+    if demand.numbers.iter().skip(1).chain(&demand.edges).any(|number| *number > MAX_EXACT) {
+        return Err(format!("all numbers but the first must be at most {MAX_EXACT}"));
+    }
+    match demand.kind {
+        Kind::TokenBucket | Kind::LeakyBucket if third == 0 || fourth == 0 => Err("p and l must be above 0".to_owned()),
+        Kind::FixedWindow | Kind::SlidingWindowCounter | Kind::SlidingWindowLog if third == 0 => {
+            Err("the period must be above 0".to_owned())
+        }
+        Kind::SlidingWindowCounter if most.checked_mul(third).is_none_or(|product| product > MAX_EXACT) => {
+            Err(format!("requests times period must be at most {MAX_EXACT}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn invalid(path: String, message: String) -> EvaluateError {

@@ -10,12 +10,11 @@ use thiserror::Error;
 
 use crate::compiled::Ruleset;
 use crate::hex;
-use crate::limit::Limit;
 use crate::matching::NormalPath;
 use crate::overrides::digest_of;
 use crate::prepare::{RuleUse, Standing};
 use crate::request::{CLIENT_IP_HEADER, Request};
-use crate::ruleset::RulesetError;
+use crate::ruleset::{LimitDoc, RulesetError};
 use crate::subject::{HashKey, Identity};
 
 /// The request is not of the shape that `explain` reads.
@@ -95,7 +94,7 @@ struct RuleExplanation<'a> {
     outcome: &'static str,
     key: Vec<SourceExplanation>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    limit: Option<LimitExplanation>,
+    limit: Option<&'a LimitDoc>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<u64>,
     #[serde(rename = "override", skip_serializing_if = "Option::is_none")]
@@ -109,14 +108,6 @@ struct SourceExplanation {
     /// Absent when the request has no value for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct LimitExplanation {
-    requests: u64,
-    period_us: u64,
-    burst: u64,
 }
 
 fn get() -> String {
@@ -162,7 +153,7 @@ pub fn explain(ruleset: &[u8], request: &[u8], now_s: u64) -> Result<String, Exp
         claims: &doc.claims,
     };
     let path = NormalPath::new(request.path);
-    let prepared = ruleset.prepare(&request, now_s);
+    let prepared = ruleset.prepare(&request, now_s.saturating_mul(1_000_000));
     let explanation = Explanation {
         matched: prepared.matched(),
         asks_store: prepared.needs_store(),
@@ -191,16 +182,10 @@ fn explain_rule<'r>(rule: &RuleUse<'r>, request: Request<'_>, path: &NormalPath)
         mode: rule.rule.mode().as_str(),
         outcome,
         key: key.collect(),
-        limit: check.map(|check| LimitExplanation::of(check.limit)),
+        limit: check.map(|check| check.limit.doc()),
         cost: check.map(|check| check.cost),
         applied_override: rule.applied_override,
         unknown_plan: rule.unknown_plan,
-    }
-}
-
-impl LimitExplanation {
-    fn of(limit: &Limit) -> Self {
-        Self { requests: limit.requests(), period_us: limit.period_us(), burst: limit.burst() }
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn append_fields(prepared: &Prepared<'_>, verdict: &Verdict, now_ms: 
         Dialect::None => {}
         Dialect::RateLimit => {
             let listed = shown().filter(|entry| entry.rule.policy.dialect() == Dialect::RateLimit);
-            append_rate_limit(prepared, listed, headers);
+            append_rate_limit(prepared, listed, now_ms.saturating_mul(US_PER_MS), headers);
         }
         Dialect::XRateLimit => append_x_rate_limit(tightest, 0, headers),
         Dialect::XRateLimitEpoch => append_x_rate_limit(tightest, now_ms, headers),
@@ -94,6 +94,7 @@ fn item<'r>(prepared: &Prepared<'r>, rule: &'r Rule) -> &'r crate::compiled::Ite
 fn append_rate_limit<'p, 'r: 'p>(
     prepared: &Prepared<'r>,
     listed: impl Iterator<Item = Shown<'p, 'r>>,
+    now_us: u64,
     headers: &mut Vec<Header>,
 ) {
     let (mut policy, mut state) = (String::with_capacity(64), String::with_capacity(64));
@@ -105,7 +106,7 @@ fn append_rate_limit<'p, 'r: 'p>(
             }
             field.push_str(&item(prepared, entry.rule.rule).serialised);
         }
-        policy.push_str(entry.check.limit.policy_parameters());
+        entry.check.limit.append_policy_parameters(now_us, &mut policy);
         state.push_str(";r=");
         state.push_str(digits.format(entry.reply.remaining.min(MAX_INTEGER)));
         state.push_str(";t=");
@@ -115,11 +116,12 @@ fn append_rate_limit<'p, 'r: 'p>(
     headers.push(("ratelimit", Cow::Owned(state)));
 }
 
-/// Seconds until something changes for the better: until a refused request passes, else until one token is back.
+/// Seconds until something changes for the better: until a refused request passes, else until one token is back, and where
+/// requests do not come back one by one, until all have.
 fn effective_window_s(entry: &Shown<'_, '_>) -> u64 {
     match entry.reply.wait {
         Wait::Us(us) if !entry.reply.ok => ceil_seconds(us),
-        _ => entry.check.limit.token_s(),
+        _ => entry.check.limit.token_s().unwrap_or_else(|| ceil_seconds(entry.reply.reset_us)),
     }
 }
 
@@ -128,7 +130,7 @@ fn effective_window_s(entry: &Shown<'_, '_>) -> u64 {
 fn append_x_rate_limit(entry: Shown<'_, '_>, since_ms: u64, headers: &mut Vec<Header>) {
     let reset_s = since_ms.saturating_mul(US_PER_MS).saturating_add(entry.reply.reset_us).div_ceil(US_PER_S);
     let fields = [
-        ("x-ratelimit-limit", entry.check.limit.burst()),
+        ("x-ratelimit-limit", entry.check.limit.quota()),
         ("x-ratelimit-remaining", entry.reply.remaining),
         ("x-ratelimit-reset", reset_s),
     ];

@@ -2,20 +2,22 @@
 //! Rate limit decisions as pure functions: no clock, no IO, no environment, no logging, no globals.
 //!
 //! The way of a request: [`Ruleset::prepare`] finds the rules that apply and what the store must check;
-//! the caller runs the script with [`Prepared::keys`] and [`Prepared::ship_arguments`] and decodes its [`Reply`];
-//! [`Prepared::verdict`] (or [`Prepared::verdict_without_store`], [`Prepared::verdict_on_store_failure`]) decides;
+//! the caller has them counted, by [`local::LocalCounters`] and by the script with [`Prepared::store_calls`], whose answer is
+//! a [`Reply`]; [`Prepared::verdict`] (or [`Prepared::verdict_without_store`], [`Prepared::verdict_on_store_failure`]) decides;
 //! [`Prepared::respond`] says what the client gets.
 #![forbid(unsafe_code)]
 
-pub mod bucket;
+pub mod calendar;
 pub mod claims;
 pub mod compiled;
+pub mod counters;
 pub mod evaluate;
 pub mod explain;
 mod headers;
 mod hex;
 mod hold;
 pub mod limit;
+pub mod local;
 pub mod matching;
 pub mod overrides;
 mod percent;
@@ -33,10 +35,11 @@ pub mod verdict;
 pub use claims::{Claim, Claims, NoClaims, PayloadPlace};
 pub use compiled::{Policy, Rule, Ruleset};
 pub use limit::Limit;
-pub use prepare::{Check, Prepared, RuleUse, Standing};
-pub use reply::{CheckReply, Reply, ReplyError, Wait};
+pub use local::LocalCounters;
+pub use prepare::{Check, LocalCall, Prepared, RuleUse, Standing, StoreCall};
+pub use reply::{Answer, CheckReply, Reply, ReplyError, Wait};
 pub use request::{CLIENT_IP_HEADER, Headers, Request};
 pub use respond::{Delivery, Denial, Header, Metadata, Response};
-pub use ruleset::{Mode, OnStoreFailure, RulesetError};
+pub use ruleset::{Mode, OnStoreFailure, RulesetError, Scope};
 pub use subject::{BucketKey, HashKey, HashKeyError};
-pub use verdict::{Decision, Outcome, Verdict};
+pub use verdict::{Decision, Outcome, Part, Verdict};

@@ -1,32 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The numbers of one token bucket, checked and prepared for the script.
+//! The numbers of one limit, checked and prepared for the script.
 //!
-//! Debt is counted in 1/L µs: with g = gcd(period, requests) a token weighs p = period/g units and the bucket drains
-//! L = requests/g units per µs, so that every rate is exact. All of them fit a double without loss.
+//! Owns which numbers make sense, what they become in the script's plan and what clients are told of them. Every number is
+//! an integer that a double holds without loss, and so is everything that the counters make of it.
 
-use std::fmt;
+mod change;
+mod checks;
+mod wording;
 
-use crate::ruleset::{LimitDoc, SetLimitDoc};
+use crate::calendar::{Calendar, Edges};
+use crate::ruleset::{Algorithm, LimitDoc};
 
-/// The largest integer up to which doubles hold every integer.
-pub const MAX_EXACT: u64 = (1 << 53) - 1;
+use checks::Terms;
 
-/// The largest `requests` and `burst`; fits the integers of RFC 9651 with room.
-pub const MAX_TOKENS: u64 = 1_000_000_000_000;
+pub use checks::{MAX_EXACT, MAX_LOG, MAX_QUEUE, MAX_TOKENS};
 
 const US_PER_S: u64 = 1_000_000;
-const MIN_PERIOD_US: u64 = 1_000;
 
-/// A token bucket's numbers.
+/// How the script counts: the kind byte of its plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Debt that drains.
+    TokenBucket = 1,
+    /// Debt that drains, of which some is waited for.
+    LeakyBucket = 2,
+    /// A count per period.
+    FixedWindow = 3,
+    /// Two counts.
+    SlidingWindowCounter = 4,
+    /// All times.
+    SlidingWindowLog = 5,
+    /// A count between two edges that come with the call.
+    CalendarWindow = 6,
+}
+
+/// What one check asks for, in the script's numbers. Which is which depends on the kind: `lua/README.md` has the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// How it is counted.
+    pub kind: Kind,
+    /// a, b, c and d.
+    pub numbers: [u64; 4],
+    /// The windows around the present, for [`Kind::CalendarWindow`]; else zeros.
+    pub edges: Edges,
+}
+
+/// A member of the document, and what is wrong with it.
+pub type Wrong = (&'static str, String);
+
+/// One limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    requests: u64,
-    period_us: u64,
-    burst: u64,
-    weight: u64,
-    drain_per_us: u64,
-    capacity: u64,
-    arguments: [Box<str>; 3],
+    doc: LimitDoc,
+    terms: Terms,
+    calendar: Option<Calendar>,
+    /// `;q=<quota>;w=<seconds>`; the seconds are left out where they depend on the time.
     policy_parameters: Box<str>,
 }
 
@@ -34,133 +63,79 @@ impl Limit {
     /// Checks the numbers of a limit and derives the script's.
     ///
     /// # Errors
-    /// (member, message) of the first number that is out of range.
-    pub fn new(requests: u64, period_us: u64, burst: u64) -> Result<Self, (&'static str, String)> {
-        for (member, value) in [("requests", requests), ("burst", burst)] {
-            if !(1..=MAX_TOKENS).contains(&value) {
-                return Err((member, format!("must be from 1 to {MAX_TOKENS}, not {value}")));
-            }
-        }
-        if period_us < MIN_PERIOD_US {
-            return Err(("periodUs", format!("must be at least {MIN_PERIOD_US} µs, not {period_us}")));
-        }
-        let divisor = gcd(period_us, requests);
-        let (weight, drain_per_us) = (period_us / divisor, requests / divisor);
-        let capacity = burst.checked_mul(weight).filter(|capacity| *capacity <= MAX_EXACT).ok_or_else(|| {
-            let most = MAX_EXACT / weight;
-            ("burst", format!("must be at most {most} with {requests} requests per {period_us} µs, not {burst}"))
-        })?;
-        let window_s = ceil_seconds(capacity.div_ceil(drain_per_us));
+    /// The first number that is out of range.
+    pub fn from_doc(doc: &LimitDoc) -> Result<Self, Wrong> {
+        let (terms, calendar) = checks::terms(doc)?;
+        let window_s = terms.window_us.map_or_else(String::new, |us| ceil_seconds(us).to_string());
         Ok(Self {
-            requests,
-            period_us,
-            burst,
-            weight,
-            drain_per_us,
-            capacity,
-            arguments: [weight, drain_per_us, capacity].map(|number| number.to_string().into()),
-            policy_parameters: format!(";q={burst};w={window_s}").into(),
+            doc: doc.clone(),
+            terms,
+            calendar,
+            policy_parameters: format!(";q={};w={window_s}", terms.quota).into(),
         })
     }
 
-    /// From the document.
-    ///
-    /// # Errors
-    /// As [`Limit::new`].
-    pub fn from_doc(doc: LimitDoc) -> Result<Self, (&'static str, String)> {
-        Self::new(doc.requests, doc.period_us, doc.burst)
+    /// As the document has it.
+    pub fn doc(&self) -> &LimitDoc {
+        &self.doc
     }
 
-    /// This limit with the named numbers replaced.
-    ///
-    /// # Errors
-    /// As [`Limit::new`].
-    pub fn replaced(&self, by: SetLimitDoc) -> Result<Self, (&'static str, String)> {
-        Self::new(
-            by.requests.unwrap_or(self.requests),
-            by.period_us.unwrap_or(self.period_us),
-            by.burst.unwrap_or(self.burst),
-        )
+    /// How it counts.
+    pub fn algorithm(&self) -> Algorithm {
+        self.doc.algorithm()
     }
 
-    /// Tokens that come back per period.
-    pub fn requests(&self) -> u64 {
-        self.requests
+    /// What may come at once: the burst, those who may wait and one more, or the requests of a window.
+    pub fn quota(&self) -> u64 {
+        self.terms.quota
     }
 
-    /// The period in µs.
-    pub fn period_us(&self) -> u64 {
-        self.period_us
+    /// The highest cost of a request that can ever pass.
+    pub fn largest_cost(&self) -> u64 {
+        self.terms.largest_cost
     }
 
-    /// Tokens of a full bucket.
-    pub fn burst(&self) -> u64 {
-        self.burst
+    /// The member that bounds the cost of a request.
+    pub fn cost_member(&self) -> &'static str {
+        if let LimitDoc::TokenBucket { .. } = self.doc { "burst" } else { "requests" }
     }
 
-    /// p: what a token weighs, in debt units.
-    pub fn weight(&self) -> u64 {
-        self.weight
-    }
-
-    /// L: how many debt units drain in one µs.
-    pub fn drain_per_us(&self) -> u64 {
-        self.drain_per_us
-    }
-
-    /// burst × p: the debt of an empty bucket.
-    pub fn capacity(&self) -> u64 {
-        self.capacity
-    }
-
-    /// cost × p. Saturates, which is above every capacity: such a request can never pass.
-    pub fn increment(&self, cost: u64) -> u64 {
-        cost.saturating_mul(self.weight)
-    }
-
-    /// Whole seconds until one token has come back, at least 1.
-    pub fn token_s(&self) -> u64 {
-        ceil_seconds(self.weight.div_ceil(self.drain_per_us))
-    }
-
-    /// p, L and capacity as the script's arguments.
-    pub(crate) fn arguments(&self) -> &[Box<str>; 3] {
-        &self.arguments
-    }
-
-    /// The `RateLimit-Policy` item's parameters: `;q=<burst>;w=<seconds to refill it>`.
-    pub(crate) fn policy_parameters(&self) -> &str {
-        &self.policy_parameters
-    }
-}
-
-/// For people: `100 requests per 1 s with a burst of 200`.
-impl fmt::Display for Limit {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let noun = if self.requests == 1 { "request" } else { "requests" };
-        write!(out, "{} {noun} per ", self.requests)?;
-        match self.period_us {
-            us if us % US_PER_S == 0 => write!(out, "{} s", us / US_PER_S)?,
-            us if us % 1_000 == 0 => write!(out, "{} ms", us / 1_000)?,
-            us => write!(out, "{us} µs")?,
+    /// What a request of this cost asks for at `now_us` (µs since the epoch). A cost above [`Limit::largest_cost`] saturates,
+    /// which is above everything that any limit allows.
+    pub fn demand(&self, cost: u64, now_us: u64) -> Demand {
+        let [unit, b, c, d] = self.terms.numbers;
+        Demand {
+            kind: self.terms.kind,
+            numbers: [cost.saturating_mul(unit), b, c, d],
+            edges: self.calendar.as_ref().map_or([0; 4], |calendar| calendar.edges(now_us)),
         }
-        if self.burst != self.requests {
-            write!(out, " with a burst of {}", self.burst)?;
+    }
+
+    /// Whether a rule of this limit is kept in a store key of its own.
+    pub fn needs_own_key(&self) -> bool {
+        self.terms.kind == Kind::SlidingWindowLog
+    }
+
+    /// Appends the parameters of a `RateLimit-Policy` item: the quota and the length of its window, at `now_us`.
+    pub(crate) fn append_policy_parameters(&self, now_us: u64, field: &mut String) {
+        field.push_str(&self.policy_parameters);
+        if let Some(calendar) = &self.calendar {
+            let [_, start, end, _] = calendar.edges(now_us);
+            field.push_str(itoa::Buffer::new().format(ceil_seconds(end - start)));
         }
-        Ok(())
+    }
+
+    /// Whole seconds until one more request passes where that does not depend on what was used before: a bucket's.
+    pub(crate) fn token_s(&self) -> Option<u64> {
+        let [weight, _, _, drain_per_us] = self.terms.numbers;
+        let is_bucket = matches!(self.terms.kind, Kind::TokenBucket | Kind::LeakyBucket);
+        is_bucket.then(|| ceil_seconds(weight.div_ceil(drain_per_us)))
     }
 }
 
 /// Whole seconds that cover `us`, at least 1: a client that waits them is never early.
 pub(crate) fn ceil_seconds(us: u64) -> u64 {
     us.div_ceil(US_PER_S).max(1)
-}
-
-fn gcd(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 #[cfg(test)]

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From a request to the checks that the store must make.
+//! From a request to the checks that must be made.
 //!
 //! Owns which rules apply, to which subject, with which numbers, and which refusals need no store at all.
 
-mod arguments;
+mod calls;
 
 use crate::compiled::{Missing, Policy, Rule, Ruleset};
 use crate::limit::Limit;
 use crate::matching::{NormalHost, NormalPath};
 use crate::overrides::{Effect, Override, ValueDigest, digest_of};
 use crate::request::Request;
-use crate::ruleset::Mode;
+use crate::ruleset::{Mode, Scope};
 use crate::subject::{BucketKey, Identity, MissingSource, Source, Subject};
+
+pub use calls::{LocalCall, StoreCall};
 
 /// The longest wait that a `Block` override tells, in seconds; also the wait of a permanent one.
 pub const MAX_BLOCK_WAIT_S: u64 = 3_600;
+
+const US_PER_S: u64 = 1_000_000;
 
 /// What was found out about a request before the store is asked.
 #[derive(Debug)]
@@ -22,6 +26,7 @@ pub struct Prepared<'r> {
     matched: bool,
     rules: Vec<RuleUse<'r>>,
     keys: Vec<BucketKey>,
+    now_us: u64,
 }
 
 /// One rule that matches the request, with what it does about it. Disabled rules do not appear.
@@ -45,7 +50,7 @@ pub struct RuleUse<'r> {
 /// What a rule does about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing<'r> {
-    /// The store must check it.
+    /// It must be counted: by the store, or in this limiter's memory.
     Check(Check<'r>),
     /// An exemption of the policy or an `Exempt` override covers the request.
     Exempt,
@@ -60,7 +65,7 @@ pub enum Standing<'r> {
     },
 }
 
-/// One check for the store.
+/// One check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check<'r> {
     /// Place in [`Prepared::keys`].
@@ -72,11 +77,12 @@ pub struct Check<'r> {
 }
 
 impl Ruleset {
-    /// Finds the rules that apply to a request and what they need from the store. `now_s`: epoch seconds, for overrides.
-    pub fn prepare(&self, request: &Request<'_>, now_s: u64) -> Prepared<'_> {
+    /// Finds the rules that apply to a request and what must be counted. `now_us`: µs since the epoch by the store's clock as
+    /// far as it is known, for overrides and calendars.
+    pub fn prepare(&self, request: &Request<'_>, now_us: u64) -> Prepared<'_> {
         let path = NormalPath::new(request.path);
         let policies = self.index().matches(request.method, &NormalHost::new(request.host), &path);
-        let mut prepared = Prepared { matched: !policies.is_empty(), rules: Vec::new(), keys: Vec::new() };
+        let mut prepared = Prepared { matched: !policies.is_empty(), rules: Vec::new(), keys: Vec::new(), now_us };
         if policies.is_empty() {
             return prepared;
         }
@@ -86,7 +92,7 @@ impl Ruleset {
             request,
             path: &path,
             identity,
-            now_s,
+            now_s: now_us / US_PER_S,
             subjects: Vec::new(),
             digests: Vec::new(),
         };
@@ -183,6 +189,7 @@ impl<'r: 'q, 'q> Preparation<'r, 'q> {
         };
         // There is a limit for each plan, so the default is never taken.
         let Some(limit) = limits.get(plan) else { return Standing::SkippedMissingKey };
+        let key = if limit.needs_own_key() { key.of_rule(rule.id) } else { key };
         let place = keys.iter().position(|known| *known == key).unwrap_or_else(|| {
             keys.push(key);
             keys.len() - 1
@@ -224,12 +231,12 @@ impl<'r> Prepared<'r> {
         &self.rules
     }
 
-    /// The bucket strings that the checks use: the script's KEYS.
+    /// The keys that the checks use.
     pub fn keys(&self) -> &[BucketKey] {
         &self.keys
     }
 
-    /// The checks for the store, in the order of the script's arguments.
+    /// The checks of both scopes, in the order of the rules.
     pub fn checks(&self) -> impl Iterator<Item = (&RuleUse<'r>, Check<'r>)> {
         self.rules.iter().filter_map(|rule| match rule.standing {
             Standing::Check(check) => Some((rule, check)),
@@ -242,9 +249,28 @@ impl<'r> Prepared<'r> {
         self.checks().count()
     }
 
-    /// Whether the store must be asked: there is something to check, and no enforcing rule has refused already.
+    /// Whether the store must be asked: it has something to check, and no enforcing rule has refused already.
     pub fn needs_store(&self) -> bool {
-        !self.keys.is_empty() && !self.rules.iter().any(RuleUse::refuses_alone)
+        self.needs(Scope::Region)
+    }
+
+    /// Whether this limiter's own memory must be asked.
+    pub fn needs_memory(&self) -> bool {
+        self.needs(Scope::Instance)
+    }
+
+    /// The time that calendars and overrides were looked up for, in µs since the epoch.
+    pub fn now_us(&self) -> u64 {
+        self.now_us
+    }
+
+    /// Turns the calendars to another time, when the store's clock shows another window than was thought.
+    pub fn set_clock(&mut self, now_us: u64) {
+        self.now_us = now_us;
+    }
+
+    fn needs(&self, scope: Scope) -> bool {
+        self.checks().any(|(rule, _)| rule.rule.scope() == scope) && !self.rules.iter().any(RuleUse::refuses_alone)
     }
 }
 

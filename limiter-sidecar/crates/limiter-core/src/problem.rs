@@ -118,11 +118,8 @@ fn detail(named: &RuleUse<'_>, closed: bool, retry_after_s: Option<u64>) -> Stri
     match named.standing {
         _ if closed => format!("Limit \"{name}\" cannot be checked at the moment{retry}."),
         Standing::Check(check) if retry_after_s.is_none() => {
-            format!(
-                "The request costs {}, more than the burst of {} that limit \"{name}\" can hold.",
-                check.cost,
-                check.limit.burst()
-            )
+            let most = check.limit.describe_largest_cost();
+            format!("The request costs {}, more than {most} that limit \"{name}\" can ever allow.", check.cost)
         }
         Standing::Check(check) => format!("Limit \"{name}\" allows {}{retry}.", check.limit),
         Standing::Blocked { .. } => format!("The subject of limit \"{name}\" is blocked by an override{retry}."),

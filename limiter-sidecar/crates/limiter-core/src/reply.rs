@@ -1,53 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The decision script's answer: a flat list of integers, decoded in this one place.
+//! The decision script's answer: a string of big-endian doubles, decoded in this one place.
 //!
 //! Owns the order of the fields. Knows nothing about rules: the n-th entry belongs to the n-th check that was sent.
 
 use thiserror::Error;
 
-/// Integers per check in the reply: ok, remaining, retry after, reset.
+const BYTES: usize = size_of::<f64>();
+
+/// Numbers before the checks: allowed, and the store's clock.
+const HEAD: usize = 2;
+
+/// Numbers per check: ok, remaining, wait, reset.
 const FIELDS: usize = 4;
 
+/// Where `allowed` stands when the call's calendar edges did not hold the store's time.
+const STALE: f64 = -1.0;
+
 /// The wait of a check that no waiting helps (the cost is above the capacity).
-const NEVER: i64 = -1;
+const NEVER: f64 = -1.0;
+
+/// Doubles hold every integer below.
+const END: f64 = 9_007_199_254_740_992.0;
 
 /// What the script says about one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckReply {
     /// Whether this limit alone would let the request pass.
     pub ok: bool,
-    /// Whole tokens left after this call.
+    /// How many requests of cost 1 are left after this call.
     pub remaining: u64,
-    /// How long the same request must wait before this limit passes it.
+    /// Not ok: how long the same request must wait before this limit passes it. Ok: how long it must be held back so that
+    /// requests leave evenly, which is 0 but for a leaky bucket.
     pub wait: Wait,
-    /// µs until the bucket is full again.
+    /// µs until nothing of what was used counts any more.
     pub reset_us: u64,
 }
 
-/// How long a refused request must wait.
+/// How long a request must wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wait {
-    /// µs; 0 when the check passed.
+    /// µs.
     Us(u64),
     /// No waiting helps.
     Never,
 }
 
-/// The whole answer to one request.
+/// The decision on one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// Whether every enforcing check passed, and the charges are therefore written.
     pub allowed: bool,
-    /// One entry for each check, in the order of the arguments.
+    /// The store's clock at this call, µs since the epoch. What was charged is given back under this time.
+    pub now_us: u64,
+    /// One entry for each check, in the order of the plan.
     pub checks: Vec<CheckReply>,
 }
 
+/// What a call of the script comes back with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A decision.
+    Decided(Reply),
+    /// Nothing was decided or written: the store's time is outside the windows that the call named. It must be asked
+    /// again with those around `now_us`.
+    Stale {
+        /// µs since the epoch.
+        now_us: u64,
+    },
+}
+
 /// The store answered with something that is no decision.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Error, PartialEq)]
 pub enum ReplyError {
-    /// Another number of integers than the script returns for this many checks.
-    #[error("the script returned {found} integers where {expected} were due")]
+    /// Another number of bytes than the script returns for this many checks.
+    #[error("the script returned {found} bytes where {expected} were due")]
     Length {
+        /// How many there were.
+        found: usize,
+        /// How many there had to be.
+        expected: usize,
+    },
+    /// Another number of checks than were asked about.
+    #[error("the reply is about {found} checks where {expected} were asked about")]
+    Checks {
         /// How many there were.
         found: usize,
         /// How many there had to be.
@@ -56,10 +91,10 @@ pub enum ReplyError {
     /// A field outside its range.
     #[error("the script returned {value} at position {position}, which is out of range")]
     Range {
-        /// Index into the flat list.
+        /// Index into the list of numbers.
         position: usize,
         /// What stood there.
-        value: i64,
+        value: f64,
     },
     /// The script says that the request passes although a check refuses it, or the other way round.
     #[error("the script's decision contradicts its checks")]
@@ -67,60 +102,70 @@ pub enum ReplyError {
 }
 
 impl Reply {
-    /// Decodes the script's flat reply to `checks` checks.
+    /// Decodes the script's reply to `checks` checks.
     ///
     /// # Errors
-    /// When the list's length or a field's range is not what the script's contract says.
-    pub fn decode(integers: &[i64], checks: usize) -> Result<Self, ReplyError> {
-        let expected = 1 + checks * FIELDS;
-        let (&allowed, fields) = match integers.split_first() {
-            Some(split) if integers.len() == expected => split,
-            _ => return Err(ReplyError::Length { found: integers.len(), expected }),
-        };
-        let allowed = flag(allowed, 0)?;
-        let checks = fields
-            .chunks_exact(FIELDS)
-            .enumerate()
-            .map(|(index, fields)| decode_check(fields, 1 + index * FIELDS))
-            .collect::<Result<_, _>>()?;
-        Ok(Self { allowed, checks })
-    }
-
-    /// The flat list that `decode` reads: what the script would return.
-    pub fn encode(&self) -> Vec<i64> {
-        let fields = self.checks.iter().flat_map(|check| {
-            let wait = match check.wait {
-                Wait::Us(us) => signed(us),
-                Wait::Never => NEVER,
-            };
-            [i64::from(check.ok), signed(check.remaining), wait, signed(check.reset_us)]
+    /// When the length or a field's range is not what the script's contract says.
+    pub fn decode(bytes: &[u8], checks: usize) -> Result<Answer, ReplyError> {
+        let mut numbers = bytes.as_chunks().0.iter().map(|number| f64::from_be_bytes(*number)).enumerate();
+        let mut next = || numbers.next().unwrap_or_default();
+        let (_, first) = next();
+        let stale = first == STALE;
+        let expected = BYTES * if stale { HEAD } else { HEAD + checks * FIELDS };
+        if bytes.len() != expected {
+            return Err(ReplyError::Length { found: bytes.len(), expected });
+        }
+        if stale {
+            return Ok(Answer::Stale { now_us: unsigned(next())? });
+        }
+        let (allowed, now_us) = (flag((0, first))?, unsigned(next())?);
+        let checks = (0..checks).map(|_| {
+            let (ok, remaining, wait, reset) = (next(), next(), next(), next());
+            Ok(CheckReply {
+                ok: flag(ok)?,
+                remaining: unsigned(remaining)?,
+                wait: if wait.1 == NEVER { Wait::Never } else { Wait::Us(unsigned(wait)?) },
+                reset_us: unsigned(reset)?,
+            })
         });
-        std::iter::once(i64::from(self.allowed)).chain(fields).collect()
+        Ok(Answer::Decided(Self { allowed, now_us, checks: checks.collect::<Result<_, _>>()? }))
     }
 }
 
-fn decode_check(fields: &[i64], position: usize) -> Result<CheckReply, ReplyError> {
-    let [ok, remaining, wait, reset_us] = *fields else {
-        return Err(ReplyError::Length { found: fields.len(), expected: FIELDS });
-    };
-    Ok(CheckReply {
-        ok: flag(ok, position)?,
-        remaining: unsigned(remaining, position + 1)?,
-        wait: if wait == NEVER { Wait::Never } else { Wait::Us(unsigned(wait, position + 2)?) },
-        reset_us: unsigned(reset_us, position + 3)?,
-    })
+impl Answer {
+    /// The numbers that `decode` reads, which are integers: what the script would return.
+    pub fn numbers(&self) -> Vec<i64> {
+        match self {
+            Self::Stale { now_us } => vec![-1, signed(*now_us)],
+            Self::Decided(reply) => {
+                let fields = reply.checks.iter().flat_map(|check| {
+                    let wait = match check.wait {
+                        Wait::Us(us) => signed(us),
+                        Wait::Never => -1,
+                    };
+                    [i64::from(check.ok), signed(check.remaining), wait, signed(check.reset_us)]
+                });
+                [i64::from(reply.allowed), signed(reply.now_us)].into_iter().chain(fields).collect()
+            }
+        }
+    }
 }
 
-fn flag(value: i64, position: usize) -> Result<bool, ReplyError> {
+fn flag((position, value): (usize, f64)) -> Result<bool, ReplyError> {
     match value {
-        0 => Ok(false),
-        1 => Ok(true),
+        0.0 => Ok(false),
+        1.0 => Ok(true),
         _ => Err(ReplyError::Range { position, value }),
     }
 }
 
-fn unsigned(value: i64, position: usize) -> Result<u64, ReplyError> {
-    u64::try_from(value).map_err(|_| ReplyError::Range { position, value })
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and in range")]
+fn unsigned((position, value): (usize, f64)) -> Result<u64, ReplyError> {
+    if (0.0..END).contains(&value) && value.fract() == 0.0 {
+        Ok(value as u64)
+    } else {
+        Err(ReplyError::Range { position, value })
+    }
 }
 
 /// Every number of a reply is below 2^53, so the clamp never bites.

@@ -5,6 +5,7 @@
 
 mod canonical;
 mod key;
+mod limit;
 mod overriding;
 mod policy;
 mod rule;
@@ -14,9 +15,10 @@ use thiserror::Error;
 
 pub use canonical::digest_of;
 pub use key::{JwtDoc, KeyDoc, NothingDoc, PlanSourceDoc, PrefixesDoc};
-pub use overriding::{Action, OverrideDoc, SetLimitDoc, SubjectDoc};
+pub use limit::{Algorithm, CalendarUnit, LimitDoc, SetLimitDoc};
+pub use overriding::{Action, OverrideDoc, SubjectDoc};
 pub use policy::{Dialect, ExemptDoc, ExemptHeaderDoc, MatchDoc, PolicyDoc, ResponseDoc, RouteDoc};
-pub use rule::{Algorithm, CostDoc, LimitDoc, Mode, OnMissingKey, OnStoreFailure, PlansDoc, RuleDoc, Visibility};
+pub use rule::{CostDoc, Mode, OnMissingKey, OnStoreFailure, PlansDoc, RuleDoc, Scope, Visibility};
 
 /// The document's format that this version reads and the operator writes.
 pub const FORMAT: u64 = 1;

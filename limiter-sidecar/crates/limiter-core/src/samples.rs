@@ -4,9 +4,9 @@
 
 use serde_json::{Value, json};
 
-use crate::bucket::Buckets;
+use crate::counters::Counters;
 use crate::subject::BucketKey;
-use crate::{Claims, Delivery, HashKey, NoClaims, Prepared, Request, Response, Ruleset, Verdict};
+use crate::{Answer, Claims, Delivery, HashKey, NoClaims, Part, Prepared, Reply, Request, Response, Ruleset, Verdict};
 
 /// A start time with as many digits as in production: 2025-12-01 in µs.
 pub(crate) const START_US: u64 = 1_764_547_200_000_000;
@@ -102,31 +102,30 @@ impl Call<'_> {
     }
 
     pub(crate) fn prepare<'r>(&self, ruleset: &'r Ruleset) -> Prepared<'r> {
-        self.request(|request| ruleset.prepare(request, START_US / 1_000_000))
+        self.request(|request| ruleset.prepare(request, START_US))
     }
 }
 
-/// A limiter over buckets in memory.
+/// A limiter whose store is memory, too.
 pub(crate) struct Limiter {
     pub(crate) ruleset: Ruleset,
-    pub(crate) buckets: Buckets<BucketKey>,
+    pub(crate) counters: Counters<BucketKey>,
     pub(crate) now_us: u64,
 }
 
 impl Limiter {
     pub(crate) fn new(ruleset: Ruleset) -> Self {
-        Self { ruleset, buckets: Buckets::default(), now_us: START_US }
+        Self { ruleset, counters: Counters::default(), now_us: START_US }
     }
 
     /// Decides a request and answers it.
     pub(crate) fn answer(&mut self, call: Call<'_>) -> (Verdict, Response<'_>) {
-        let Self { ruleset, buckets, now_us } = self;
+        let Self { ruleset, counters, now_us } = self;
         call.request(|request| {
-            let prepared = ruleset.prepare(request, *now_us / 1_000_000);
-            let verdict = if prepared.needs_store() {
-                let charges: Vec<_> = prepared.charges().collect();
-                let integers = buckets.decide(*now_us, &charges).encode();
-                prepared.verdict(&crate::Reply::decode(&integers, prepared.check_count()).unwrap()).unwrap()
+            let prepared = ruleset.prepare(request, *now_us);
+            let verdict = if prepared.needs_store() || prepared.needs_memory() {
+                let answer = counters.decide(*now_us, &prepared.charges());
+                prepared.verdict(&[decided(&prepared, answer)]).unwrap()
             } else {
                 prepared.verdict_without_store()
             };
@@ -138,12 +137,26 @@ impl Limiter {
     /// Answers a request as if the store were away.
     pub(crate) fn answer_without_store(&self, call: Call<'_>) -> (Verdict, Response<'_>) {
         call.request(|request| {
-            let prepared = self.ruleset.prepare(request, self.now_us / 1_000_000);
-            let verdict = prepared.verdict_on_store_failure();
+            let prepared = self.ruleset.prepare(request, self.now_us);
+            let verdict = prepared.verdict_on_store_failure(&[]);
             let response = prepared.respond(request, &verdict, &delivery(self.now_us));
             (verdict, response)
         })
     }
+}
+
+/// One answer to all checks.
+pub(crate) fn decided(prepared: &Prepared<'_>, answer: Answer) -> Part {
+    let Answer::Decided(reply) = answer else { panic!("the edges are stale") };
+    Part { checks: (0..prepared.check_count()).collect(), reply }
+}
+
+/// What a store that returns these numbers says to all checks.
+pub(crate) fn answered(prepared: &Prepared<'_>, allowed: bool, checks: &[i64]) -> Part {
+    let number = |value: i64| value.to_string().parse::<f64>().unwrap().to_be_bytes();
+    let numbers = [i64::from(allowed), 1].into_iter().chain(checks.iter().copied());
+    let bytes: Vec<u8> = numbers.flat_map(number).collect();
+    decided(prepared, Reply::decode(&bytes, checks.len() / 4).unwrap())
 }
 
 pub(crate) fn delivery(now_us: u64) -> Delivery<'static> {

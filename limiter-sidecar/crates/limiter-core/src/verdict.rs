@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From what was prepared and what the store answered to one verdict.
+//! From what was prepared and what the counters answered to one verdict.
 //!
 //! Owns who refuses, which rule is named, and what is counted for each rule. Makes no header and no body.
 
@@ -48,18 +48,27 @@ pub enum Outcome {
     StoreFailureOpen,
     /// The store did not answer and the rule fails closed.
     StoreFailureClosed,
-    /// Not asked: another rule had already refused without the store.
+    /// Not asked: another rule had already refused.
     NotEvaluated,
 }
 
-/// The answer to one request. `outcomes`, and `checks` where the store was asked, run parallel to [`Prepared::rules`].
+/// What was said about some of the checks, by the store or by this limiter's own memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Which checks they are: places in [`Prepared::checks`].
+    pub checks: Vec<usize>,
+    /// One entry for each of them.
+    pub reply: Reply,
+}
+
+/// The answer to one request. `outcomes`, and `checks` where anything was counted, run parallel to [`Prepared::rules`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// What happens to the request.
     pub decision: Decision,
     /// What to count for each rule of [`Prepared::rules`], in its order.
     pub outcomes: Vec<Outcome>,
-    /// What the store said for each rule of [`Prepared::rules`]; empty when it was not asked or did not answer.
+    /// What was said of each rule of [`Prepared::rules`]; empty when nothing was counted.
     pub checks: Vec<Option<CheckReply>>,
     /// Index into [`Prepared::rules`] of the rule that the client is told about, when the request is not passed.
     pub named: Option<usize>,
@@ -92,26 +101,14 @@ impl Prepared<'_> {
         }
     }
 
-    /// The verdict from the store's answer. An enforcing rule that refuses by itself still refuses.
+    /// The verdict from what was counted. A check in no part was not asked. An enforcing rule that refuses by itself still
+    /// refuses.
     ///
     /// # Errors
-    /// [`ReplyError`] when the reply has another number of checks than were sent, or contradicts itself.
-    pub fn verdict(&self, reply: &Reply) -> Result<Verdict, ReplyError> {
-        if reply.checks.len() != self.check_count() {
-            return Err(ReplyError::Length { found: reply.checks.len(), expected: self.check_count() });
-        }
-        let mut replies = reply.checks.iter().copied();
-        let checks: Vec<Option<CheckReply>> = self
-            .rules()
-            .iter()
-            .map(|rule| if matches!(rule.standing, Standing::Check(_)) { replies.next() } else { None })
-            .collect();
+    /// [`ReplyError`] when a part has another number of replies than checks, or contradicts itself.
+    pub fn verdict(&self, parts: &[Part]) -> Result<Verdict, ReplyError> {
+        let checks = self.joined(parts)?;
         let judged = self.rules().iter().zip(&checks);
-        if reply.allowed
-            == judged.clone().any(|(rule, check)| rule.rule.enforces() && check.is_some_and(|check| !check.ok))
-        {
-            return Err(ReplyError::Contradiction);
-        }
         let waits: Vec<_> = judged
             .clone()
             .map(|(rule, check)| match check {
@@ -120,12 +117,7 @@ impl Prepared<'_> {
             })
             .collect();
         let named = longest(self.rules(), &waits);
-        let outcomes = judged.map(|(rule, check)| match check {
-            Some(check) if check.ok => Outcome::Allowed,
-            Some(_) if rule.rule.enforces() => Outcome::Rejected,
-            Some(_) => Outcome::WouldReject,
-            None => local_outcome(rule).unwrap_or(Outcome::NotEvaluated),
-        });
+        let outcomes = judged.map(|(rule, check)| counted_outcome(rule, *check).unwrap_or(Outcome::NotEvaluated));
         Ok(Verdict {
             decision: if named.is_some() { Decision::Refused } else { Decision::Allowed },
             outcomes: outcomes.collect(),
@@ -135,21 +127,29 @@ impl Prepared<'_> {
         })
     }
 
-    /// The verdict when the store did not answer in time, or not at all: every rule's own failure mode.
+    /// The verdict from what this limiter's own memory said; what the store would be asked about was not evaluated.
+    pub fn verdict_in_memory(&self, own: &Part) -> Verdict {
+        self.verdict(std::slice::from_ref(own)).unwrap_or_else(|_| self.verdict_without_store())
+    }
+
+    /// The verdict when the store did not answer in time, or not at all: every rule's own failure mode. `parts`: what was
+    /// let pass beside it; a check in none of them has failed.
     ///
     /// A shadow rule neither closes nor opens anything. Of several closed rules a public one is named.
-    pub fn verdict_on_store_failure(&self) -> Verdict {
-        let checked = |rule: &RuleUse<'_>| matches!(rule.standing, Standing::Check(_));
-        let closed = |rule: &RuleUse<'_>| {
-            checked(rule) && rule.rule.enforces() && rule.rule.on_store_failure() == OnStoreFailure::Closed
+    pub fn verdict_on_store_failure(&self, parts: &[Part]) -> Verdict {
+        let checks = self.joined(parts).unwrap_or_else(|_| vec![None; self.rules().len()]);
+        let judged = || self.rules().iter().zip(&checks);
+        let failed = |(rule, check): &(&RuleUse<'_>, &Option<CheckReply>)| {
+            matches!(rule.standing, Standing::Check(_)) && check.is_none()
         };
-        let named = self
-            .rules()
-            .iter()
-            .position(|rule| closed(rule) && rule.rule.is_public())
-            .or_else(|| self.rules().iter().position(closed));
-        let outcomes = self.rules().iter().map(|rule| {
-            local_outcome(rule).unwrap_or(if closed(rule) {
+        let closed = |judged: &(&RuleUse<'_>, &Option<CheckReply>)| {
+            failed(judged) && judged.0.rule.enforces() && judged.0.rule.on_store_failure() == OnStoreFailure::Closed
+        };
+        let named = judged()
+            .position(|judged| closed(&judged) && judged.0.rule.is_public())
+            .or_else(|| judged().position(|judged| closed(&judged)));
+        let outcomes = judged().map(|judged| {
+            counted_outcome(judged.0, *judged.1).unwrap_or(if closed(&judged) {
                 Outcome::StoreFailureClosed
             } else {
                 Outcome::StoreFailureOpen
@@ -157,7 +157,7 @@ impl Prepared<'_> {
         });
         let decision = if named.is_some() {
             Decision::Closed
-        } else if self.rules().iter().any(|rule| checked(rule) && rule.rule.enforces()) {
+        } else if judged().any(|judged| failed(&judged) && judged.0.rule.enforces()) {
             Decision::Open
         } else {
             Decision::Allowed
@@ -165,14 +165,47 @@ impl Prepared<'_> {
         Verdict {
             decision,
             outcomes: outcomes.collect(),
-            checks: Vec::new(),
             named,
             wait: named.map(|_| Wait::Us(CLOSED_RETRY_US)),
+            checks: if parts.is_empty() { Vec::new() } else { checks },
         }
+    }
+
+    /// What was said of each rule.
+    fn joined(&self, parts: &[Part]) -> Result<Vec<Option<CheckReply>>, ReplyError> {
+        let places: Vec<usize> = (0..self.rules().len())
+            .filter(|place| matches!(self.rules()[*place].standing, Standing::Check(_)))
+            .collect();
+        let mut joined = vec![None; self.rules().len()];
+        for Part { checks, reply } in parts {
+            if reply.checks.len() != checks.len() {
+                return Err(ReplyError::Checks { found: reply.checks.len(), expected: checks.len() });
+            }
+            let mut refused = false;
+            for (check, answer) in checks.iter().zip(&reply.checks) {
+                let Some(place) = places.get(*check).copied() else { continue };
+                refused |= !answer.ok && self.rules()[place].rule.enforces();
+                joined[place] = Some(*answer);
+            }
+            if reply.allowed == refused {
+                return Err(ReplyError::Contradiction);
+            }
+        }
+        Ok(joined)
     }
 }
 
-/// What is counted for a rule that the store is not asked about.
+/// What is counted for a rule that somebody was asked about, or that needs nobody.
+fn counted_outcome(rule: &RuleUse<'_>, check: Option<CheckReply>) -> Option<Outcome> {
+    match check {
+        Some(check) if check.ok => Some(Outcome::Allowed),
+        Some(_) if rule.rule.enforces() => Some(Outcome::Rejected),
+        Some(_) => Some(Outcome::WouldReject),
+        None => local_outcome(rule),
+    }
+}
+
+/// What is counted for a rule that nobody is asked about.
 fn local_outcome(rule: &RuleUse<'_>) -> Option<Outcome> {
     match rule.standing {
         Standing::Check(_) => None,

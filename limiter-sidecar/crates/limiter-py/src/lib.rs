@@ -20,7 +20,7 @@ mod _core {
     #[pymodule_export]
     use super::error::{ConfigError, RulesetError};
     #[pymodule_export]
-    use super::evaluate::evaluate;
+    use super::evaluate::{calendar_edges, evaluate};
     #[pymodule_export]
     use super::explain::explain;
     #[pymodule_export]

@@ -10,6 +10,7 @@ mod authz;
 mod clock;
 mod evidence;
 pub mod logging;
+mod memory;
 mod metrics;
 mod options;
 mod pause;

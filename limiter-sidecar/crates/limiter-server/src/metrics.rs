@@ -50,6 +50,8 @@ pub(crate) struct Metrics {
     /// Seconds that requests were held which then left.
     pub(crate) hold: Histogram,
     refunds: Family<RefundLabels, Counter>,
+    /// Subjects that this limiter's own memory had no room for.
+    pub(crate) local_evictions: Counter,
     pub(crate) ruleset_revision: Gauge<u64, AtomicU64>,
     pub(crate) ruleset_applied: Counter,
     pub(crate) ruleset_rejected: Counter,
@@ -70,6 +72,7 @@ impl Metrics {
             held_requests: Gauge::default(),
             hold: Histogram::new(HOLD_BOUNDS_S),
             refunds: Family::default(),
+            local_evictions: Counter::default(),
             ruleset_revision: Gauge::default(),
             ruleset_applied: Counter::default(),
             ruleset_rejected: Counter::default(),
@@ -95,6 +98,7 @@ impl Metrics {
         table.register("weir_held_requests", "Requests that are held now", self.held_requests.clone());
         table.register("weir_hold_seconds", "Time that requests were held before they left", self.hold.clone());
         table.register("weir_refunds", "Charges to be given back, by why and how that ended", self.refunds.clone());
+        table.register("weir_local_evictions", "Subjects forgotten for want of room", self.local_evictions.clone());
         table.register("weir_decision_seconds", "Time from decoded request to answer", self.decision.clone());
     }
 

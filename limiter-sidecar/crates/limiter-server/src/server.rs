@@ -16,7 +16,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::admin;
 use crate::authz::{self, Bound, Decider};
-use crate::clock::now_ms;
+use crate::clock::{StoreClock, now_ms};
+use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::options::{ConfigError, ConfigMapName, Options};
 use crate::rules::{self, Offer, RuleBook, Source, StateDir, WatchReport};
@@ -153,6 +154,8 @@ fn share(options: &Options) -> Result<Shared, ConfigError> {
         book: Arc::new(RuleBook::new(names, options.hash_key.clone(), Arc::clone(&metrics), state.transpose()?)),
         watch: Arc::new(WatchReport::new(options.rules_configmap.is_some())),
         store: Arc::new(Store::new(&options.store)?),
+        clock: StoreClock::default(),
+        memory: Memory::new(Arc::clone(&metrics)),
         metrics,
         draining: AtomicBool::new(false),
         born: Instant::now(),

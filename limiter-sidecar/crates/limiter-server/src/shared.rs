@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use crate::clock::StoreClock;
+use crate::memory::Memory;
 use crate::metrics::{Connections, Metrics};
 use crate::rules::{RuleBook, WatchReport, WatchState};
 use crate::store::Store;
@@ -24,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) book: Arc<RuleBook>,
     pub(crate) watch: Arc<WatchReport>,
     pub(crate) store: Arc<Store>,
+    pub(crate) clock: StoreClock,
+    pub(crate) memory: Memory,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) draining: AtomicBool,
     pub(crate) born: Instant,

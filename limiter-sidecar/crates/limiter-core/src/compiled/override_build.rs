@@ -61,28 +61,36 @@ fn effect(doc: &OverrideDoc, rule: &Rule) -> Result<Effect, (&'static str, Strin
     match (doc.action, doc.limit) {
         (Action::Exempt, _) => Ok(Effect::Exempt),
         (Action::Block, _) => Ok(Effect::Block),
-        (Action::Set, Some(by)) if by != SetLimitDoc { requests: None, period_us: None, burst: None } => {
+        (Action::Set, Some(by)) if by != SetLimitDoc::default() => {
             rule.limits.iter().map(|limit| replaced(limit, by, rule)).collect::<Result<_, _>>().map(Effect::Set)
         }
-        (Action::Set, _) => Err(("limit", "action Set needs at least one of requests, periodUs and burst".to_owned())),
+        (Action::Set, _) => Err(("limit", "action Set needs at least one number".to_owned())),
     }
 }
 
 fn replaced(limit: &Limit, by: SetLimitDoc, rule: &Rule) -> Result<Limit, (&'static str, String)> {
-    let limit = limit.replaced(by).map_err(|(member, message)| match member {
-        "requests" => ("limit.requests", message),
-        "periodUs" => ("limit.periodUs", message),
-        _ => ("limit.burst", message),
-    })?;
+    let limit = limit.replaced(by).map_err(|(member, message)| (path_of(member), message))?;
     match rule.costs.iter().map(|(_, cost)| *cost).max() {
-        Some(cost) if cost > limit.burst() => Err((
-            "limit.burst",
+        Some(cost) if cost > limit.largest_cost() => Err((
+            path_of(limit.cost_member()),
             format!(
-                "{} is below a cost of rule {:?}, {cost}: such a request could never pass",
-                limit.burst(),
-                rule.name
+                "a cost of rule {:?}, {cost}, is more than {}: such a request could never pass",
+                rule.name,
+                limit.describe_largest_cost()
             ),
         )),
         _ => Ok(limit),
+    }
+}
+
+/// Where a limit's member stands in the override.
+fn path_of(member: &str) -> &'static str {
+    match member {
+        "requests" => "limit.requests",
+        "periodUs" => "limit.periodUs",
+        "burst" => "limit.burst",
+        "queue" => "limit.queue",
+        "maxDelayUs" => "limit.maxDelayUs",
+        _ => "limit",
     }
 }

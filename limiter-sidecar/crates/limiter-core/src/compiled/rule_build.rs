@@ -31,7 +31,7 @@ pub(super) fn rule(builder: &mut Builder<'_>, policy: &str, doc: &RuleDoc, path:
         name: doc.name.as_str().into(),
         ordinal,
         mode: doc.mode,
-        id: rule_id(policy, &doc.name, doc.limit.algorithm, &key),
+        id: rule_id(policy, &doc.name, doc.limit.algorithm(), &key),
         key_group,
         everyone,
         missing: match doc.on_missing_key {
@@ -44,6 +44,7 @@ pub(super) fn rule(builder: &mut Builder<'_>, policy: &str, doc: &RuleDoc, path:
         limits: limits.into(),
         plans,
         overrides: Overrides::default(),
+        scope: doc.scope,
         on_store_failure: doc.on_store_failure,
         visibility: doc.visibility,
         code: doc.code.as_str().into(),
@@ -75,35 +76,40 @@ fn is_code(code: &str) -> bool {
 }
 
 fn limits(doc: &RuleDoc, path: &str) -> Result<(Vec<Limit>, Option<Plans>), RulesetError> {
-    let mut limits = vec![limit(doc.limit, &format!("{path}.limit"))?];
+    let mut limits = vec![limit(&doc.limit, &format!("{path}.limit"))?];
     let Some(PlansDoc { from, limits: by_plan }) = &doc.plans else {
         return Ok((limits, None));
     };
     let from = key_build::plan_source(from, &format!("{path}.plans.from"))?;
     let mut places = std::collections::HashMap::with_capacity(by_plan.len());
-    for (plan, doc) in by_plan {
+    for (plan, by_plan) in by_plan {
         if plan.is_empty() {
             return Err(RulesetError::invalid(format!("{path}.plans.limits"), "a plan's name must not be empty"));
         }
+        let path = format!("{path}.plans.limits.{plan}");
+        if by_plan.algorithm() != doc.limit.algorithm() {
+            let algorithm = doc.limit.algorithm().as_str();
+            let message =
+                format!("must be {algorithm}, as the rule's own limit: a subject has one counter in all plans");
+            return Err(RulesetError::invalid(format!("{path}.algorithm"), message));
+        }
         places.insert(plan.as_bytes().into(), limits.len());
-        limits.push(limit(*doc, &format!("{path}.plans.limits.{plan}"))?);
+        limits.push(limit(by_plan, &path)?);
     }
     Ok((limits, Some(Plans { from, limits: places })))
 }
 
-fn limit(doc: LimitDoc, path: &str) -> Result<Limit, RulesetError> {
+fn limit(doc: &LimitDoc, path: &str) -> Result<Limit, RulesetError> {
     Limit::from_doc(doc).map_err(|(member, message)| RulesetError::invalid(format!("{path}.{member}"), message))
 }
 
 fn costs(doc: &RuleDoc, limits: &[Limit], path: &str) -> Result<Box<[(crate::matching::Route, u64)]>, RulesetError> {
-    let burst = limits.iter().map(Limit::burst).min().unwrap_or(0);
+    let strictest = limits.iter().min_by_key(|limit| limit.largest_cost());
     let parse = |(place, entry): (usize, &crate::ruleset::CostDoc)| {
         let path = format!("{path}.cost[{place}]");
-        if entry.cost > burst {
-            let message = format!(
-                "{} is above the smallest burst of the rule, {burst}: such a request could never pass",
-                entry.cost
-            );
+        if let Some(limit) = strictest.filter(|limit| entry.cost > limit.largest_cost()) {
+            let most = limit.describe_largest_cost();
+            let message = format!("{} is more than {most}: such a request could never pass", entry.cost);
             return Err(RulesetError::invalid(format!("{path}.cost"), message));
         }
         Ok((route(&entry.matches, &format!("{path}.match"))?, entry.cost))

@@ -31,12 +31,12 @@ fn a_request_is_explained_rule_by_rule() {
                     {"source": "header:x-api-key", "sha256": sha256("k_7f2")},
                     {"source": "clientIP", "sha256": sha256("192.0.2.0/24")}
                 ],
-                "limit": {"requests": 5, "periodUs": 1_000_000, "burst": 50}, "cost": 1, "override": "team/import"
+                "limit": {"algorithm": "TokenBucket", "requests": 5, "periodUs": 1_000_000, "burst": 50}, "cost": 1, "override": "team/import"
             },
             {
                 "policy": "team/api", "rule": "dry", "mode": "Shadow", "outcome": "checked", "unknownPlan": false,
                 "key": [{"source": "header:x-api-key", "sha256": sha256("k_7f2")}],
-                "limit": {"requests": 5, "periodUs": 1_000_000, "burst": 5}, "cost": 1
+                "limit": {"algorithm": "TokenBucket", "requests": 5, "periodUs": 1_000_000, "burst": 5}, "cost": 1
             }
         ]
     });

@@ -2,8 +2,8 @@
 use serde_json::{Value, json};
 
 use super::sf_string;
-use crate::samples::{Limiter, START_US, delivery, get, header, limit, one_policy, policy, rule, ruleset};
-use crate::{Reply, Ruleset};
+use crate::Ruleset;
+use crate::samples::{Limiter, START_US, answered, delivery, get, header, limit, one_policy, policy, rule, ruleset};
 
 const KEY: &[(&str, &str)] = &[("x-api-key", "k1")];
 
@@ -139,7 +139,7 @@ fn a_request_that_can_never_pass_is_told_the_truth() {
     let ruleset = one_policy(json!([rule(json!({}))]));
     get("/", KEY).request(|request| {
         let prepared = ruleset.prepare(request, 0);
-        let verdict = prepared.verdict(&Reply::decode(&[0, 0, 5, -1, 0], 1).unwrap()).unwrap();
+        let verdict = prepared.verdict(&[answered(&prepared, false, &[0, 5, -1, 0])]).unwrap();
         let response = prepared.respond(request, &verdict, &delivery(0));
         assert_eq!(
             (Some("\"burst\";r=5;t=1"), None),
@@ -163,4 +163,42 @@ fn names_become_strings_of_rfc_9651_or_are_refused() {
     for (text, expected) in cases {
         assert_eq!(expected.map(str::to_owned), sf_string(text), "{text:?}");
     }
+}
+
+/// The fields of one request under a rule with this limit.
+fn fields_of(limit: &Value) -> Vec<(&'static str, String)> {
+    fields(one_policy(json!([rule(json!({"limit": limit}))])), 1)
+}
+
+#[test]
+fn each_algorithm_tells_its_quota_its_window_and_when_something_comes_back() {
+    let cases = [
+        (
+            json!({"algorithm": "LeakyBucket", "requests": 10, "periodUs": 60_000_000, "queue": 3, "maxDelayUs": 60_000_000}),
+            "q=4;w=24",
+            "r=3;t=6",
+        ),
+        (json!({"algorithm": "FixedWindow", "requests": 9, "periodUs": 60_000_000}), "q=9;w=60", "r=8;t=60"),
+        (json!({"algorithm": "SlidingWindowLog", "requests": 9, "periodUs": 60_000_000}), "q=9;w=60", "r=8;t=60"),
+        // The rest of two windows: nothing counts any more when the second has slid by.
+        (json!({"algorithm": "SlidingWindowCounter", "requests": 9, "periodUs": 60_000_000}), "q=9;w=60", "r=8;t=120"),
+        // December in Berlin has ended an hour before it does in UTC.
+        (
+            json!({"algorithm": "FixedWindow", "requests": 9, "calendar": "Month", "timeZone": "Europe/Berlin"}),
+            "q=9;w=2678400",
+            "r=8;t=2674800",
+        ),
+    ];
+    for (limit, policy, state) in cases {
+        let expected =
+            [("ratelimit-policy", &*format!("\"burst\";{policy}")), ("ratelimit", &*format!("\"burst\";{state}"))];
+        assert_eq!(owned(&expected), fields_of(&limit), "{limit}");
+    }
+}
+
+#[test]
+fn the_x_dialect_shows_the_quota_as_the_limit() {
+    let queue = json!({"algorithm": "LeakyBucket", "requests": 10, "periodUs": 60_000_000, "queue": 3, "maxDelayUs": 60_000_000});
+    let expected = [("x-ratelimit-limit", "4"), ("x-ratelimit-remaining", "3"), ("x-ratelimit-reset", "6")];
+    assert_eq!(owned(&expected), fields(dialect("XRateLimit", json!([rule(json!({"limit": queue}))])), 1));
 }

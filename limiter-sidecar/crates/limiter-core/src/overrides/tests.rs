@@ -31,7 +31,7 @@ fn two_sources(overrides: Value) -> Ruleset {
 /// What the first rule does with a request of this key and address.
 fn prepared<'r>(ruleset: &'r Ruleset, key: &str, client: &str, now_s: u64) -> Prepared<'r> {
     let headers = [("x-api-key", key), ("x-weir-client-ip", client)];
-    get("/", &headers).request(|request| ruleset.prepare(request, now_s))
+    get("/", &headers).request(|request| ruleset.prepare(request, now_s * 1_000_000))
 }
 
 fn applied<'r>(ruleset: &'r Ruleset, key: &str, client: &str) -> Option<&'r str> {
@@ -39,7 +39,7 @@ fn applied<'r>(ruleset: &'r Ruleset, key: &str, client: &str) -> Option<&'r str>
 }
 
 fn burst(prepared: &Prepared<'_>) -> u64 {
-    prepared.checks().next().unwrap().1.limit.burst()
+    prepared.checks().next().unwrap().1.limit.quota()
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn set_replaces_the_named_numbers_of_the_limit_that_the_plan_gives() {
         let headers = [("x-api-key", "k1"), ("x-plan", plan)];
         let prepared = get("/", &headers).prepare(&ruleset);
         let (_, check) = prepared.checks().next().unwrap();
-        assert_eq!((requests, burst), (check.limit.requests(), check.limit.burst()));
+        assert_eq!((requests, burst), (check.limit.doc().requests(), check.limit.quota()));
     }
 }
 

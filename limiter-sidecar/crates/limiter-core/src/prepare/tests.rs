@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+mod calls;
 mod keys;
 
 use serde_json::{Value, json};
@@ -10,12 +11,6 @@ const CLIENT: (&str, &str) = ("x-weir-client-ip", "192.0.2.1");
 
 fn by_client() -> Value {
     json!([{"clientIP": {"ipv4Prefix": 32, "ipv6Prefix": 64}}])
-}
-
-fn arguments(prepared: &Prepared<'_>, now_us: Option<u64>) -> Vec<Vec<u8>> {
-    let mut shipped = Vec::new();
-    prepared.ship_arguments(now_us, |argument| shipped.push(argument.to_vec()));
-    shipped
 }
 
 fn standings<'r>(prepared: &Prepared<'r>) -> Vec<Standing<'r>> {
@@ -34,38 +29,6 @@ fn a_request_that_no_policy_matches_asks_for_nothing() {
     );
     let prepared = get("/", &[("x-api-key", "k1")]).prepare(&ruleset);
     assert!(!prepared.matched() && !prepared.needs_store() && prepared.rules().is_empty());
-}
-
-#[test]
-fn the_scripts_arguments_are_clock_count_and_seven_for_each_rule() {
-    let ruleset = one_policy(json!([
-        rule(json!({"limit": limit(7, 1_000_000, 14)})),
-        rule(json!({"name": "dry", "mode": "Shadow", "key": by_client()}))
-    ]));
-    let prepared = get("/", &[("x-api-key", "k1"), CLIENT]).prepare(&ruleset);
-    let ids: Vec<_> = ruleset.rules().map(|(_, rule)| rule.id.to_vec()).collect();
-    let text = |text: &str| text.as_bytes().to_vec();
-    let expected = vec![
-        text(""),
-        text("2"),
-        text("1"),
-        ids[0].clone(),
-        text("1000000"),
-        text("7"),
-        text("14000000"),
-        text("1000000"),
-        text("1"),
-        text("2"),
-        ids[1].clone(),
-        text("200000"),
-        text("1"),
-        text("1000000"),
-        text("200000"),
-        text("0"),
-    ];
-    assert_eq!(expected, arguments(&prepared, None));
-    assert_eq!(text("1764547200000000"), arguments(&prepared, Some(1_764_547_200_000_000))[0]);
-    assert_eq!(2, prepared.keys().len());
 }
 
 #[test]
@@ -160,7 +123,7 @@ fn the_plan_of_a_request_chooses_its_limit() {
     {
         let prepared = get("/", &[("x-api-key", "k1"), ("x-plan", plan)]).prepare(&ruleset);
         let (rule, check) = prepared.checks().next().unwrap();
-        assert_eq!((burst, unknown), (check.limit.burst(), rule.unknown_plan), "{plan:?}");
+        assert_eq!((burst, unknown), (check.limit.quota(), rule.unknown_plan), "{plan:?}");
     }
 }
 
@@ -213,17 +176,4 @@ fn exempt_requests_are_exempt_from_every_rule_of_their_policy_alone() {
         assert_eq!(expected, standings(&prepared)[..2] == [Standing::Exempt; 2], "{headers:?}");
         assert_eq!(if expected { 2 } else { 4 }, prepared.check_count());
     }
-}
-
-#[test]
-fn charges_say_what_the_arguments_say() {
-    let ruleset = one_policy(json!([rule(json!({})), rule(json!({"name": "dry", "mode": "Shadow"}))]));
-    let prepared = get("/", &[("x-api-key", "k1")]).prepare(&ruleset);
-    let charges: Vec<_> = prepared.charges().collect();
-    assert_eq!(vec![true, false], charges.iter().map(|charge| charge.enforcing).collect::<Vec<_>>());
-    assert_eq!(
-        (200_000, 1, 1_000_000, 200_000),
-        (charges[0].weight, charges[0].drain_per_us, charges[0].capacity, charges[0].increment)
-    );
-    assert_eq!(prepared.keys()[0], charges[0].key);
 }

@@ -112,11 +112,11 @@ fn a_request_above_the_burst_is_told_that_no_waiting_helps() {
     let ruleset = one_policy(json!([rule(json!({"cost": [{"match": {"path": "/", "methods": []}, "cost": 3}]}))]));
     get("/", KEY).request(|request| {
         let prepared = ruleset.prepare(request, 0);
-        let verdict = prepared.verdict(&crate::Reply::decode(&[0, 0, 5, -1, 0], 1).unwrap()).unwrap();
+        let verdict = prepared.verdict(&[crate::samples::answered(&prepared, false, &[0, 5, -1, 0])]).unwrap();
         let response = prepared.respond(request, &verdict, &crate::samples::delivery(0));
         let body: Value = serde_json::from_str(&response.denial.unwrap().body).unwrap();
         assert_eq!(
-            json!("The request costs 3, more than the burst of 5 that limit \"burst\" can hold."),
+            json!("The request costs 3, more than the burst of 5 that limit \"burst\" can ever allow."),
             body["detail"]
         );
         assert_eq!(Value::Null, body["retryAfterSeconds"]);

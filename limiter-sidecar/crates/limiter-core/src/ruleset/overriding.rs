@@ -3,6 +3,8 @@
 
 use serde::Deserialize;
 
+use super::SetLimitDoc;
+
 /// One override.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -47,19 +49,4 @@ pub enum Action {
     Exempt,
     /// Refuses.
     Block,
-}
-
-/// The numbers that a `Set` override replaces; what is left out stays.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SetLimitDoc {
-    /// Tokens per period.
-    #[serde(default)]
-    pub requests: Option<u64>,
-    /// In µs.
-    #[serde(default)]
-    pub period_us: Option<u64>,
-    /// Tokens of a full bucket.
-    #[serde(default)]
-    pub burst: Option<u64>,
 }

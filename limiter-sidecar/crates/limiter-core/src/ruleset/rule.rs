@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{KeyDoc, PlanSourceDoc, RouteDoc};
+use super::{KeyDoc, LimitDoc, PlanSourceDoc, RouteDoc};
 
 /// One rule.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -26,6 +26,9 @@ pub struct RuleDoc {
     pub plans: Option<PlansDoc>,
     /// First match counts; none means 1.
     pub cost: Vec<CostDoc>,
+    /// Where it is counted.
+    #[serde(default)]
+    pub scope: Scope,
     /// What happens while the store does not answer.
     pub on_store_failure: OnStoreFailure,
     /// Whether clients are told about the rule.
@@ -67,34 +70,14 @@ pub enum OnMissingKey {
     Deny,
 }
 
-/// The numbers of a limit.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct LimitDoc {
-    /// How it counts.
-    pub algorithm: Algorithm,
-    /// Tokens per period.
-    pub requests: u64,
-    /// In µs.
-    pub period_us: u64,
-    /// Tokens of a full bucket.
-    pub burst: u64,
-}
-
-/// How a limit counts.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// Rate and burst.
-    TokenBucket,
-}
-
-impl Algorithm {
-    /// As users write it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::TokenBucket => "TokenBucket",
-        }
-    }
+/// Where a rule is counted.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// In the store, for all limiters together.
+    #[default]
+    Region,
+    /// In each limiter's own memory.
+    Instance,
 }
 
 /// Limits by plan.

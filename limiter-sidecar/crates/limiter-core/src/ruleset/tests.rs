@@ -51,8 +51,8 @@ fn every_member_of_a_full_document_is_read() {
     assert_eq!(Dialect::XRateLimitEpoch, policy.response.headers);
     assert_eq!(Some("https://example.com/limits"), policy.response.documentation.as_deref());
     assert_eq!(KeyDoc::ClientIp(PrefixesDoc { ipv4_prefix: 32, ipv6_prefix: 64 }), policy.rules[0].key[1]);
-    assert_eq!(1000, policy.rules[0].plans.as_ref().unwrap().limits["enterprise"].requests);
-    assert_eq!(Some(SetLimitDoc { requests: Some(500), period_us: None, burst: None }), document.overrides[0].limit);
+    assert_eq!(1000, policy.rules[0].plans.as_ref().unwrap().limits["enterprise"].requests());
+    assert_eq!(Some(SetLimitDoc { requests: Some(500), ..SetLimitDoc::default() }), document.overrides[0].limit);
     assert_eq!(Some(2), document.overrides[0].not_after);
 }
 
@@ -111,7 +111,7 @@ fn values_of_a_wrong_kind_are_refused_with_their_path() {
     let cases = [
         ("/policies/0/rules/0/mode", json!("Off"), "policies[0].rules[0].mode"),
         ("/policies/0/rules/0/limit/requests", json!(-1), "policies[0].rules[0].limit.requests"),
-        ("/policies/0/rules/0/limit/algorithm", json!("LeakyBucket"), "policies[0].rules[0].limit.algorithm"),
+        ("/policies/0/rules/0/limit/algorithm", json!("Guess"), "policies[0].rules[0].limit.algorithm"),
         ("/policies/0/match/hosts", json!("api.example.com"), "policies[0].match.hosts"),
     ];
     for (place, value, path) in cases {

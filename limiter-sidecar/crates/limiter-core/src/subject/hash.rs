@@ -43,9 +43,14 @@ pub struct Subject([u8; 22]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PolicyTag([u8; 11]);
 
-/// `weir:1:{<subject>}:<policy>`: one bucket string. The hash tag keeps all of one subject in one cluster slot.
+/// `weir:2:{<subject>}:<policy>`, or that with `:<rule>` for a rule that is kept apart: one string of the store. The hash tag
+/// keeps all of one subject in one cluster slot.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct BucketKey([u8; 43]);
+pub struct BucketKey {
+    /// Zeros behind the text.
+    text: [u8; 55],
+    length: u8,
+}
 
 /// The secret that makes subjects unguessable, ready for use. Its bytes cannot be read back.
 #[derive(Clone)]
@@ -131,21 +136,31 @@ impl PolicyTag {
 }
 
 impl BucketKey {
-    const PREFIX: &[u8; 8] = b"weir:1:{";
+    const PREFIX: &[u8; 8] = b"weir:2:{";
 
     /// The key of a subject's counters in one policy.
     pub fn new(subject: Subject, policy: PolicyTag) -> Self {
-        let parts = [Self::PREFIX.as_slice(), &subject.0, b"}:", &policy.0];
-        let mut key = [0; 43];
-        for (byte, part) in key.iter_mut().zip(parts.into_iter().flatten()) {
-            *byte = *part;
-        }
-        Self(key)
+        Self { text: [0; 55], length: 0 }.with(Self::PREFIX).with(&subject.0).with(b"}:").with(&policy.0)
+    }
+
+    /// The key of one rule's own string, beside the others of this subject and policy.
+    #[must_use]
+    pub fn of_rule(self, rule: RuleId) -> Self {
+        self.with(b":").with(&base64url::<11>(&rule))
     }
 
     /// The key's bytes, printable ASCII.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        self.text.get(..usize::from(self.length)).unwrap_or_default()
+    }
+
+    /// With a part appended. The parts in use fill the text exactly.
+    fn with(mut self, part: &[u8]) -> Self {
+        for (place, byte) in self.text.iter_mut().skip(usize::from(self.length)).zip(part) {
+            *place = *byte;
+            self.length += 1;
+        }
+        self
     }
 }
 
@@ -157,7 +172,7 @@ impl AsRef<[u8]> for BucketKey {
 
 impl fmt::Debug for BucketKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&String::from_utf8_lossy(&self.0))
+        out.write_str(&String::from_utf8_lossy(self.as_bytes()))
     }
 }
 

@@ -146,7 +146,7 @@ fn a_key_of_the_store_has_a_fixed_length_and_no_part_of_the_secret() {
         let key = BucketKey::new(subject(&spec, &[("x-api-key", value.as_bytes())]).unwrap(), tag);
         let text = std::str::from_utf8(key.as_bytes()).unwrap();
         assert_eq!(43, text.len());
-        assert!(text.starts_with("weir:1:{") && text.as_bytes()[30..32] == *b"}:", "{text}");
+        assert!(text.starts_with("weir:2:{") && text.as_bytes()[30..32] == *b"}:", "{text}");
         assert!(!text.contains("k_7f2"));
     }
 }

@@ -19,6 +19,7 @@ mod url;
 
 use std::sync::Arc;
 
+use limiter_core::{BucketKey, StoreCall};
 use redis::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -26,16 +27,14 @@ use tokio::time::Instant;
 use self::cluster::Cluster;
 use self::health::StoreState;
 use self::node::Node;
-use self::script::Script;
+use self::script::{Call, Refund, Script};
 use self::url::Target;
 use crate::options::ConfigError;
 
 pub(crate) use self::failure::StoreFailure;
 pub(crate) use self::health::StoreHealth;
 pub(crate) use self::preflight::Finding;
-pub(crate) use self::script::Call;
 pub use self::script::scripts;
-pub(crate) use self::slots::slot_of;
 
 /// The handle that requests ask through.
 pub(crate) struct Store(Topology);
@@ -69,12 +68,40 @@ impl Store {
         }
     }
 
-    /// Runs the decision script once.
+    /// How checks must be grouped: by the slot of their key in a cluster, and not at all for one server.
+    pub(crate) fn grouping(&self) -> Option<&'static dyn Fn(&BucketKey) -> u16> {
+        match &self.0 {
+            Topology::Single(_) => None,
+            Topology::Cluster(_) => Some(&|key| slots::slot_of(key.as_bytes())),
+        }
+    }
+
+    /// Runs the decision script once: the bytes of its reply.
     ///
     /// # Errors
     /// The failure, at the latest at `deadline`; at once while there is no link.
-    pub(crate) async fn decide(&self, call: &impl Call, deadline: Instant) -> Result<Vec<i64>, StoreFailure> {
-        integers(self.run(&script::DECIDE, call, deadline).await?).ok_or(StoreFailure::Protocol)
+    pub(crate) async fn decide(&self, call: &StoreCall, deadline: Instant) -> Result<Vec<u8>, StoreFailure> {
+        match self.run(&script::DECIDE, call, deadline).await? {
+            Value::BulkString(reply) => Ok(reply),
+            _ => Err(StoreFailure::Protocol),
+        }
+    }
+
+    /// Gives back what a call has charged at `charged_at_us`, the time of its reply. `call`: only what was charged.
+    ///
+    /// Never repeat it after an error: the store may have done it, and done twice it gives away what was not taken.
+    ///
+    /// # Errors
+    /// The failure, at the latest at `deadline`.
+    #[allow(dead_code)] // used as soon as a charge can be given back
+    pub(crate) async fn refund(
+        &self,
+        call: &StoreCall,
+        charged_at_us: u64,
+        deadline: Instant,
+    ) -> Result<(), StoreFailure> {
+        let refund = Refund { call, charged_at_us };
+        self.run(&script::REFUND, &refund, deadline).await.map(drop)
     }
 
     async fn run(&self, script: &Script, call: &impl Call, deadline: Instant) -> Result<Value, StoreFailure> {
@@ -114,10 +141,4 @@ impl Store {
     pub(crate) fn is_up(&self) -> bool {
         self.health().state == StoreState::Up
     }
-}
-
-/// The script's flat answer.
-fn integers(value: Value) -> Option<Vec<i64>> {
-    let Value::Array(items) = value else { return None };
-    items.into_iter().map(|item| if let Value::Int(integer) = item { Some(integer) } else { None }).collect()
 }

@@ -17,7 +17,18 @@ const OLDEST_REDIS: (u32, u32) = (7, 0);
 const OLDEST_VALKEY: (u32, u32) = (7, 2);
 
 /// What the decision and refund scripts call, as `name|arguments`; a test compares it with their texts.
-const SCRIPTS_NEED: [&str; 3] = ["TIME", "GET|weir:0:{x}:x", "SET|weir:0:{x}:x 0 PX 1"];
+const SCRIPTS_NEED: [&str; 10] = [
+    "TIME",
+    "GET|weir:0:{x}:x",
+    "GETRANGE|weir:0:{x}:x 0 1",
+    "STRLEN|weir:0:{x}:x",
+    "PSETEX|weir:0:{x}:x 1 x",
+    "SET|weir:0:{x}:x x KEEPTTL",
+    "SETRANGE|weir:0:{x}:x 0 x",
+    "APPEND|weir:0:{x}:x x",
+    "PEXPIRE|weir:0:{x}:x 1",
+    "DEL|weir:0:{x}:x",
+];
 /// What the limiter sends to every server.
 const LIMITER_NEEDS: [&str; 3] = ["EVALSHA|x 1 weir:0:{x}:x", "EVAL|x 1 weir:0:{x}:x", "SCRIPT LOAD|x"];
 /// What it sends to a node of a cluster besides.

@@ -3,7 +3,10 @@
 
 use std::sync::LazyLock;
 
+use limiter_core::StoreCall;
 use redis::Cmd;
+
+use super::slots::slot_of;
 
 /// A script; its header is its contract.
 pub(super) struct Script {
@@ -20,24 +23,65 @@ pub(super) static DECIDE: Script = Script {
     sha: LazyLock::new(|| sha_of(DECIDE.text)),
 };
 
+/// Gives back what one decision charged.
+pub(super) static REFUND: Script = Script {
+    name: "refund",
+    text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../lua/refund.lua")),
+    sha: LazyLock::new(|| sha_of(REFUND.text)),
+};
+
 /// Those that requests run.
-pub(super) static ALL: [&Script; 1] = [&DECIDE];
+pub(super) static ALL: [&Script; 2] = [&DECIDE, &REFUND];
 
 /// Finds out which commands the user may not run; sent as text, by the preflight.
 pub(super) const RIGHTS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../lua/rights.lua"));
 
 /// Every script by name, with its SHA-1.
-pub fn scripts() -> [(&'static str, &'static str); 1] {
+pub fn scripts() -> [(&'static str, &'static str); 2] {
     ALL.map(|script| (script.name, script.sha.as_str()))
 }
 
 /// What a script is called with.
-pub(crate) trait Call {
+pub(super) trait Call {
     /// The hash slot of its keys, which must all be in one.
     fn slot(&self) -> u16;
 
     /// Appends the number of keys, the keys and the arguments.
     fn write(&self, command: &mut Cmd);
+}
+
+/// A decision: the store's own clock counts, so that the limiters' clocks need not agree.
+impl Call for StoreCall {
+    fn slot(&self) -> u16 {
+        self.keys.first().map_or(0, |key| slot_of(key.as_bytes()))
+    }
+
+    fn write(&self, command: &mut Cmd) {
+        command.arg(self.keys.len());
+        for key in &self.keys {
+            command.arg(key.as_bytes());
+        }
+        command.arg(self.plan.as_slice());
+    }
+}
+
+/// The same, to be given back: with the store's time at which it was charged.
+#[allow(dead_code)] // used as soon as a charge can be given back
+pub(super) struct Refund<'a> {
+    pub(super) call: &'a StoreCall,
+    pub(super) charged_at_us: u64,
+}
+
+impl Call for Refund<'_> {
+    fn slot(&self) -> u16 {
+        self.call.slot()
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "times are below 2^53 us until the year 2255")]
+    fn write(&self, command: &mut Cmd) {
+        self.call.write(command);
+        command.arg(&(self.charged_at_us as f64).to_be_bytes());
+    }
 }
 
 impl Script {

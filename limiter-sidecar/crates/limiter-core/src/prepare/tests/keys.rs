@@ -182,7 +182,7 @@ fn a_plan_may_come_from_a_claim() {
         let ruleset = one_policy(json!([rule(json!({"plans": plans}))]));
         let prepared = full(&claims).prepare(&ruleset);
         let (rule, check) = prepared.checks().next().unwrap();
-        assert_eq!((burst, unknown), (check.limit.burst(), rule.unknown_plan), "{path}");
+        assert_eq!((burst, unknown), (check.limit.quota(), rule.unknown_plan), "{path}");
     }
 }
 

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Counters in this limiter's own memory, bounded: for the rules whose scope is one instance.
+//!
+//! Owns who is forgotten. What has ended goes first and costs nobody anything; beyond that the least recently used, who
+//! then starts afresh. That is counted, since a bound that is hit lets some pass who should not.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::counters::{Charge, Counters};
+use crate::reply::Answer;
+use crate::subject::BucketKey;
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Subjects, under each policy that counts them.
+    pub subjects: usize,
+    /// Times in the logs of all of them.
+    pub logged: usize,
+}
+
+/// 100,000 subjects of some hundred bytes each, and at most 64 MiB of times.
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { subjects: 100_000, logged: 8 << 20 }
+    }
+}
+
+/// Bounded counters.
+#[derive(Clone, Debug, Default)]
+pub struct LocalCounters {
+    bounds: Bounds,
+    counters: Counters<BucketKey>,
+    marks: HashMap<BucketKey, Mark>,
+    by_use: BTreeMap<u64, BucketKey>,
+    by_end: BTreeSet<(u64, BucketKey)>,
+    /// Rises with each use.
+    uses: u64,
+    logged: usize,
+    evictions: u64,
+}
+
+/// What is known of a key beside its counters.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    /// The number of its latest use.
+    used: u64,
+    /// When nothing of it counts any more, µs since the epoch.
+    ends_us: u64,
+    logged: usize,
+}
+
+impl LocalCounters {
+    /// Empty counters.
+    pub fn new(bounds: Bounds) -> Self {
+        Self { bounds, ..Self::default() }
+    }
+
+    /// Decides one request as [`Counters::decide`] does, with calendar edges around `now_us`. Whoever was charged outside of
+    /// them starts afresh: the clock was set back by more than a window.
+    pub fn decide(&mut self, now_us: u64, charges: &[Charge<BucketKey>]) -> Answer {
+        let mut answer = self.counters.decide(now_us, charges);
+        if matches!(answer, Answer::Stale { .. }) {
+            for charge in charges {
+                self.forget(&charge.key);
+                self.evictions += 1;
+            }
+            answer = self.counters.decide(now_us, charges);
+        }
+        self.note(now_us, charges);
+        answer
+    }
+
+    /// Gives back what was charged, as [`Counters::refund`] does.
+    pub fn refund(&mut self, now_us: u64, charged_at_us: u64, charges: &[Charge<BucketKey>]) {
+        self.counters.refund(now_us, charged_at_us, charges);
+        self.note(now_us, charges);
+    }
+
+    /// How many subjects are remembered.
+    pub fn len(&self) -> usize {
+        self.marks.len()
+    }
+
+    /// Whether nobody is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.marks.is_empty()
+    }
+
+    /// How many subjects were forgotten although something of them still counted.
+    pub fn evictions(&self) -> u64 {
+        self.evictions
+    }
+
+    /// Marks the keys of a call as used and makes room again.
+    fn note(&mut self, now_us: u64, charges: &[Charge<BucketKey>]) {
+        for charge in charges {
+            self.unmark(&charge.key);
+            if let Some(ends_us) = self.counters.ends_us(&charge.key) {
+                let mark = Mark { used: self.uses, ends_us, logged: self.counters.logged(&charge.key) };
+                self.uses += 1;
+                self.logged += mark.logged;
+                self.by_use.insert(mark.used, charge.key);
+                self.by_end.insert((ends_us, charge.key));
+                self.marks.insert(charge.key, mark);
+            }
+        }
+        while let Some((ends_us, key)) = self.by_end.first().copied()
+            && ends_us <= now_us
+        {
+            self.forget(&key);
+        }
+        while self.marks.len() > self.bounds.subjects || self.logged > self.bounds.logged {
+            let Some(key) = self.by_use.first_key_value().map(|(_, key)| *key) else { break };
+            self.forget(&key);
+            self.evictions += 1;
+        }
+    }
+
+    fn forget(&mut self, key: &BucketKey) {
+        self.unmark(key);
+        self.counters.forget(key);
+    }
+
+    fn unmark(&mut self, key: &BucketKey) {
+        if let Some(mark) = self.marks.remove(key) {
+            self.by_use.remove(&mark.used);
+            self.by_end.remove(&(mark.ends_us, *key));
+            self.logged -= mark.logged;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
