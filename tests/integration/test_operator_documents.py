@@ -13,8 +13,16 @@ from weir_operator.api.parsing import parse_override, parse_policy
 from weir_operator.domain.compiler import Compiled, compile_ruleset
 from weir_operator.domain.gateways import Gateway, HostsDefault
 from weir_operator.domain.ruleset import publish, to_bytes
+from weir_operator.domain.time_zones import time_zones
 
-GATEWAY = Gateway("edge", "weir-system", allowed_namespaces=frozenset({"*"}), hosts_default=HostsDefault.ANY)
+GATEWAY = Gateway(
+    "edge",
+    "weir-system",
+    allowed_namespaces=frozenset({"*"}),
+    hosts_default=HostsDefault.ANY,
+    withheld_headers=frozenset(),
+    max_delay_ms=60_000,
+)
 LIMIT = {"requests": 10, "period": "1s"}
 MOST = 10**12
 
@@ -73,6 +81,38 @@ SPECS = [
     {"match": {"routes": [{"path": "/a", "methods": ["GET", "GET", "M-SEARCH", "X" * 32]}]}, "rules": [rule()]},
     {"response": {"documentation": "https://x/\"'<>", "headers": "None"}, "rules": [rule()]},
 ]
+KEYS = (
+    [{"cookie": "A!#$"}, {"cookie": "a!#$"}],
+    [{"query": "filter[a]"}, {"query": "Filter[a]"}],
+    [{"claim": r"https://a\.b\\c.d"}, {"claim": "a.b.c.d.e.f.g.h"}],
+    [{"principal": {}}, {"host": {}}, {"method": {}}],
+    [{"path": "org"}, {"path": "Org"}],
+)
+COUNTS = (1, 7, 9_999, 10_000, 10**6, MOST - 1, MOST)
+PERIODS = ("1ms", "1s", "24h", "99999h")
+EXTREMES = [
+    {"algorithm": algorithm, "requests": requests, "period": period, **more}
+    for algorithm, more in (
+        ("TokenBucket", {}),
+        ("TokenBucket", {"burst": MOST}),
+        ("LeakyBucket", {}),
+        ("LeakyBucket", {"queue": 1, "maxDelay": "1ms"}),
+        ("LeakyBucket", {"queue": 10**6, "maxDelay": "1m"}),
+        ("FixedWindow", {}),
+        ("SlidingWindowCounter", {}),
+        ("SlidingWindowLog", {}),
+    )
+    for requests in COUNTS
+    for period in PERIODS
+]
+CHANGES: tuple[dict[str, Any], ...] = (
+    {"action": "Set", "limit": {"requests": 3}},
+    {"action": "Set", "limit": {"period": "1h"}},
+    {"action": "Set", "limit": {"queue": 0}},
+    {"action": "Set", "limit": {"queue": 9}},
+    {"action": "Set", "limit": {"maxDelay": "9s"}},
+    {"action": "Set", "limit": {"burst": MOST}},
+)
 KEYED = {"rules": [rule(key=[{"header": "x-api-key"}, {"clientIP": {"ipv4Prefix": 24, "ipv6Prefix": 0}}])]}
 OVERRIDES: list[dict[str, Any]] = [
     *({"subjects": [{"clientIP": address}]} for address in ("1.2.3.4", "::ffff:1.2.3.4", "2001:db8::1")),
@@ -106,3 +146,36 @@ def test_an_accepted_override_makes_a_document_that_limiters_take(override: dict
     result = compiled(KEYED, override)
     assert result.policies["t/p"].accepted
     _core.check(to_bytes(publish(result.ruleset, 5)))
+
+
+def taken(result: Compiled, revision: int = 5) -> None:
+    _core.check(to_bytes(publish(result.ruleset, revision)))
+
+
+@pytest.mark.parametrize("limit", EXTREMES, ids=str)
+def test_whatever_passes_of_a_limit_and_its_overrides_limiters_take(limit: dict[str, Any]) -> None:
+    """D12: both programs have one idea of what can be counted exactly."""
+    keyed = rule(limit=limit, key=[{"header": "x-api-key"}])
+    dear = rule(limit=limit, cost=[{"match": {"path": "/a"}, "cost": min(limit["requests"], 10**6)}])
+    planned = rule(limit=limit, plans={"from": {"claim": "plan"}, "limits": {"gold": limit}})
+    for each in (keyed, dear, planned):
+        taken(compiled({"rules": [each]}))
+    for change in CHANGES:
+        taken(compiled({"rules": [keyed]}, change))
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_every_source_that_passes_limiters_take(key: list[dict[str, Any]]) -> None:
+    match = {"routes": [{"path": "/{org}/{Org}"}]}
+    result = compiled({"match": match, "rules": [rule(key=key, scope="Instance")]})
+    assert result.policies["t/p"].accepted
+    taken(result)
+
+
+@pytest.mark.requirement("R11")
+def test_every_time_zone_that_passes_is_known_to_limiters() -> None:
+    for zone in sorted(time_zones()):
+        limit = {"algorithm": "FixedWindow", "requests": 5, "calendar": "Week", "timeZone": zone}
+        result = compiled({"rules": [rule(limit=limit)]})
+        assert result.policies["t/p"].accepted, zone
+        taken(result)
