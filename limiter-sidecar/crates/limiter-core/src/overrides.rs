@@ -39,7 +39,7 @@ pub struct Override {
 /// What an override does to a subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Other numbers: one limit for each limit of the rule, in the same order.
+    /// Other numbers, replaced or multiplied: one limit for each limit of the rule, in the same order.
     Set(Box<[Limit]>),
     /// The rule does not apply.
     Exempt,

@@ -3,7 +3,7 @@
 
 use super::build::is_object_id;
 use super::{Policy, Rule};
-use crate::limit::Limit;
+use crate::limit::{Limit, Wrong};
 use crate::overrides::{Effect, Override};
 use crate::ruleset::{Action, OverrideDoc, RulesetError, SetLimitDoc};
 
@@ -48,6 +48,8 @@ fn check_shape(doc: &OverrideDoc, path: &str) -> Result<(), RulesetError> {
         ("subjects", "must hold at least one subject")
     } else if doc.limit.is_some() && doc.action != Action::Set {
         ("limit", "goes with action Set only")
+    } else if doc.factor_milli.is_some() != (doc.action == Action::Multiply) {
+        ("factorMilli", "goes with action Multiply, and with no other")
     } else if doc.not_after.is_some_and(|end| end <= doc.not_before.unwrap_or(0)) {
         ("notAfter", "must be after notBefore")
     } else {
@@ -57,30 +59,42 @@ fn check_shape(doc: &OverrideDoc, path: &str) -> Result<(), RulesetError> {
     Err(RulesetError::invalid(format!("{path}.{member}"), message))
 }
 
-fn effect(doc: &OverrideDoc, rule: &Rule) -> Result<Effect, (&'static str, String)> {
-    match (doc.action, doc.limit) {
-        (Action::Exempt, _) => Ok(Effect::Exempt),
-        (Action::Block, _) => Ok(Effect::Block),
-        (Action::Set, Some(by)) if by != SetLimitDoc::default() => {
-            rule.limits.iter().map(|limit| replaced(limit, by, rule)).collect::<Result<_, _>>().map(Effect::Set)
+fn effect(doc: &OverrideDoc, rule: &Rule) -> Result<Effect, Wrong> {
+    match (doc.action, doc.limit, doc.factor_milli) {
+        (Action::Exempt, ..) => Ok(Effect::Exempt),
+        (Action::Block, ..) => Ok(Effect::Block),
+        (Action::Set, Some(by), _) if by != SetLimitDoc::default() => {
+            changed(rule, path_of, |limit| limit.replaced(by))
         }
-        (Action::Set, _) => Err(("limit", "action Set needs at least one number".to_owned())),
+        (Action::Set, ..) => Err(("limit", "action Set needs at least one number".to_owned())),
+        (Action::Multiply, _, factor) => {
+            changed(rule, |_| "factorMilli", |limit| limit.multiplied(factor.unwrap_or_default()))
+        }
     }
 }
 
-fn replaced(limit: &Limit, by: SetLimitDoc, rule: &Rule) -> Result<Limit, (&'static str, String)> {
-    let limit = limit.replaced(by).map_err(|(member, message)| (path_of(member), message))?;
-    match rule.costs.iter().map(|(_, cost)| *cost).max() {
-        Some(cost) if cost > limit.largest_cost() => Err((
-            path_of(limit.cost_member()),
-            format!(
-                "a cost of rule {:?}, {cost}, is more than {}: such a request could never pass",
-                rule.name,
-                limit.describe_largest_cost()
-            ),
-        )),
-        _ => Ok(limit),
-    }
+/// Other numbers for each limit of the rule. `path_of` says which member of the override is to blame for one of a limit's.
+fn changed(
+    rule: &Rule,
+    path_of: fn(&str) -> &'static str,
+    change: impl Fn(&Limit) -> Result<Limit, Wrong>,
+) -> Result<Effect, Wrong> {
+    let dearest = rule.costs.iter().map(|(_, cost)| *cost).max();
+    let change = |limit: &Limit| {
+        let limit = change(limit).map_err(|(member, message)| (path_of(member), message))?;
+        match dearest {
+            Some(cost) if cost > limit.largest_cost() => Err((
+                path_of(limit.cost_member()),
+                format!(
+                    "a cost of rule {:?}, {cost}, is more than {}: such a request could never pass",
+                    rule.name,
+                    limit.describe_largest_cost()
+                ),
+            )),
+            _ => Ok(limit),
+        }
+    };
+    rule.limits.iter().map(change).collect::<Result<_, _>>().map(Effect::Set)
 }
 
 /// Where a limit's member stands in the override.

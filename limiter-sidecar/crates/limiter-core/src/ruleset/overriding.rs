@@ -22,6 +22,9 @@ pub struct OverrideDoc {
     /// For [`Action::Set`].
     #[serde(default)]
     pub limit: Option<SetLimitDoc>,
+    /// For [`Action::Multiply`], in thousandths.
+    #[serde(default)]
+    pub factor_milli: Option<u64>,
     /// Epoch seconds, inclusive.
     #[serde(default)]
     pub not_before: Option<u64>,
@@ -34,7 +37,7 @@ pub struct OverrideDoc {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SubjectDoc {
-    /// `header:<name>` or `clientIP`.
+    /// The name of a key's source, as `header:x-api-key`.
     pub source: String,
     /// 64 hex digits over the value's bytes.
     pub sha256: String,
@@ -45,6 +48,8 @@ pub struct SubjectDoc {
 pub enum Action {
     /// Replaces numbers of the limit.
     Set,
+    /// Multiplies what the limit lets through at once and over time.
+    Multiply,
     /// The rule does not apply.
     Exempt,
     /// Refuses.
