@@ -2,7 +2,7 @@
 //! D70: what a request costs reaches the counter whatever else is in play.
 
 use super::*;
-use crate::samples::Limiter;
+use crate::samples::{Limiter, limit};
 
 const HOUR_US: u64 = 3_600_000_000;
 const COST: u64 = 3;
