@@ -82,12 +82,13 @@ impl Server {
     /// [`ConfigError`] when the system refuses a thread or a socket.
     pub fn start(&mut self) -> Result<(), ConfigError> {
         let Some(Sockets { envoy, admin }) = self.sockets.take() else { return Ok(()) };
-        let decider = Arc::new(Decider::new(Arc::clone(&self.shared), &self.options));
+        let (decider, refunds) = Decider::new(Arc::clone(&self.shared), &self.options);
         let (shared, drain) = (Arc::clone(&self.shared), self.drain.subscribe());
         let data = run("weir-data", async move {
             tokio::spawn(Arc::clone(&shared.store).supervise());
             tokio::spawn(Arc::clone(&shared).beat());
-            authz::serve(envoy, decider, drain).await
+            tokio::spawn(refunds);
+            authz::serve(envoy, Arc::new(decider), drain).await
         });
         let sources =
             Sources { configmap: self.options.rules_configmap.clone(), directory: self.options.rules_dir.clone() };

@@ -6,14 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use limiter_core::{Answer, Delivery, Part, PayloadPlace, Prepared, Reply, StoreCall, Verdict};
+use limiter_core::{Delivery, Part, PayloadPlace, Prepared, Verdict};
 use tokio::time::Instant;
 
+use super::groups::{Charge, Groups};
 use super::grpc::Status;
 use super::messages::CheckResponse;
+use super::refunds::Refunds;
 use super::wire::{self, Received};
 use crate::evidence::Subject;
 use crate::memory::Counted;
+use crate::metrics::RefundReason;
 use crate::options::Options;
 use crate::rules::Live;
 use crate::shared::Shared;
@@ -27,20 +30,32 @@ pub(crate) struct Decider {
     store_deadline: Duration,
     mode_header: bool,
     sequence: AtomicU64,
+    refunds: Refunds<Charge>,
 }
 
-/// How often the store is asked, at most: again when its clock is in another calendar window than was thought.
-const ATTEMPTS: usize = 2;
+/// Time that the store has to take a charge back. No request waits for it.
+const REFUND_WITHIN: Duration = Duration::from_secs(1);
 
 impl Decider {
-    pub(crate) fn new(shared: Arc<Shared>, options: &Options) -> Self {
-        Self {
+    /// A decider, and the work of giving charges back, to be run beside the requests.
+    pub(crate) fn new(shared: Arc<Shared>, options: &Options) -> (Self, impl Future<Output = ()> + use<>) {
+        let store = Arc::clone(&shared.store);
+        let (refunds, work) = Refunds::new(Arc::clone(&shared.metrics), move |charge: Charge| {
+            let store = Arc::clone(&store);
+            async move {
+                let Charge { call, charged_at_us } = charge;
+                store.refund(&call, charged_at_us, Instant::now() + REFUND_WITHIN).await.is_ok()
+            }
+        });
+        let decider = Self {
             shared,
             payload_place: options.payload_place.clone(),
             store_deadline: options.store_deadline,
             mode_header: options.mode_header,
             sequence: AtomicU64::new(0),
-        }
+            refunds,
+        };
+        (decider, work)
     }
 
     pub(crate) fn is_ready(&self) -> bool {
@@ -91,35 +106,25 @@ impl Decider {
 
     /// The verdict with what the store says, beside what memory has let pass.
     async fn ask(&self, prepared: &mut Prepared<'_>, own: Option<Part>, deadline: Instant) -> Verdict {
+        let metrics = &self.shared.metrics;
         let sent = Instant::now();
-        let answer = self.ask_store(prepared, deadline).await;
-        if !matches!(answer, Err(StoreFailure::Connection)) {
-            self.shared.metrics.store_latency.observe(sent.elapsed().as_secs_f64());
+        let groups = Groups::ask(&self.shared, prepared, deadline).await;
+        if groups.failures.iter().all(|failure| *failure != StoreFailure::Connection) {
+            metrics.store_latency.observe(sent.elapsed().as_secs_f64());
         }
-        let verdict = answer.and_then(|part| {
-            let parts: Vec<Part> = own.iter().cloned().chain([part]).collect();
-            prepared.verdict(&parts).map_err(|_| StoreFailure::Protocol)
-        });
-        verdict.unwrap_or_else(|failure| {
-            self.shared.metrics.count_store_failure(failure);
+        for failure in &groups.failures {
+            metrics.count_store_failure(*failure);
+        }
+        let verdict = groups.verdict(prepared, own.clone()).unwrap_or_else(|_| {
+            metrics.count_store_failure(StoreFailure::Protocol);
             prepared.verdict_on_store_failure(own.as_slice())
-        })
-    }
-
-    async fn ask_store(&self, prepared: &mut Prepared<'_>, deadline: Instant) -> Result<Part, StoreFailure> {
-        for _ in 0..ATTEMPTS {
-            let calls = prepared.store_calls(self.shared.store.grouping());
-            let [call] = <[StoreCall; 1]>::try_from(calls).map_err(|_| StoreFailure::Other)?;
-            let reply = self.shared.store.decide(&call, deadline).await?;
-            match Reply::decode(&reply, call.checks.len()).map_err(|_| StoreFailure::Protocol)? {
-                Answer::Decided(reply) => {
-                    self.shared.clock.learn(reply.now_us);
-                    return Ok(call.answered(reply));
-                }
-                Answer::Stale { now_us } => prepared.set_clock(now_us),
+        });
+        if verdict.named.is_some() {
+            for charge in groups.charges() {
+                self.refunds.hand_in(charge, RefundReason::Partial);
             }
         }
-        Err(StoreFailure::Protocol)
+        verdict
     }
 
     fn count(&self, live: &Live, prepared: &Prepared<'_>, verdict: &Verdict) {

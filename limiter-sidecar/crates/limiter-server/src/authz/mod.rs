@@ -5,6 +5,7 @@
 
 mod check;
 mod claims;
+mod groups;
 mod grpc;
 #[allow(dead_code)] // used as soon as replies carry waits
 mod hold;

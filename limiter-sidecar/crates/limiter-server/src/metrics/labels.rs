@@ -47,6 +47,8 @@ pub(crate) enum RefundReason {
     Draining,
     /// The request had to be held for longer than Envoy waits.
     Impatient,
+    /// Other rules of the request, in another slot of the cluster, refused it or failed closed.
+    Partial,
 }
 
 /// How giving a charge back ended.
@@ -77,6 +79,7 @@ impl EncodeLabelValue for RefundReason {
             Self::HeldFull => "held_full",
             Self::Draining => "draining",
             Self::Impatient => "impatient",
+            Self::Partial => "partial",
         })
     }
 }

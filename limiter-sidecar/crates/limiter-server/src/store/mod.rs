@@ -25,7 +25,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use self::cluster::Cluster;
-use self::health::StoreState;
+use self::health::{Condition, StoreState};
 use self::node::Node;
 use self::script::{Call, Refund, Script};
 use self::url::Target;
@@ -121,11 +121,7 @@ impl Store {
 
     /// What is known about the store, for people.
     pub(crate) fn health(&self) -> StoreHealth {
-        let condition = match &self.0 {
-            Topology::Single(node) => node.condition(),
-            Topology::Cluster(cluster) => cluster.condition(),
-        };
-        let health::Condition { state, error, since_ms } = condition;
+        let Condition { state, error, since_ms } = self.condition();
         StoreHealth { state, error, since_ms, preflight: self.findings() }
     }
 
@@ -139,6 +135,13 @@ impl Store {
 
     /// Whether the store decides, as far as is known.
     pub(crate) fn is_up(&self) -> bool {
-        self.health().state == StoreState::Up
+        self.condition().state == StoreState::Up
+    }
+
+    fn condition(&self) -> Condition {
+        match &self.0 {
+            Topology::Single(node) => node.condition(),
+            Topology::Cluster(cluster) => cluster.condition(),
+        }
     }
 }
