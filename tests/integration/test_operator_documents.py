@@ -112,6 +112,9 @@ CHANGES: tuple[dict[str, Any], ...] = (
     {"action": "Set", "limit": {"queue": 9}},
     {"action": "Set", "limit": {"maxDelay": "9s"}},
     {"action": "Set", "limit": {"burst": MOST}},
+    {"action": "Multiply", "factor": "0.001"},
+    {"action": "Multiply", "factor": "2.5"},
+    {"action": "Multiply", "factor": "1000"},
 )
 KEYED = {"rules": [rule(key=[{"header": "x-api-key"}, {"clientIP": {"ipv4Prefix": 24, "ipv6Prefix": 0}}])]}
 OVERRIDES: list[dict[str, Any]] = [
