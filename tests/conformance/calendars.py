@@ -8,6 +8,7 @@ the clocks skip it. A day that a zone leaves out altogether is no window.
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 SECOND_US = 1_000_000
@@ -33,6 +34,7 @@ def _turned(calendar: str, day: date, turns: int) -> date:
     return date(months // 12, months % 12 + 1, 1)
 
 
+@lru_cache(maxsize=4096)
 def _first_instant_us(day: date, zone: str) -> int:
     """By halving: the earliest second at which the local date is that day or a later one."""
     noon = int(datetime(day.year, day.month, day.day, 12, tzinfo=UTC).timestamp())

@@ -77,7 +77,7 @@ def test_client_that_was_away_for_the_time_to_full_has_used_nothing(change: tupl
 
 
 @given(history=histories())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_longest_wait_of_the_refusing_rules_is_enough_for_all(history: list[Call]) -> None:
     """D17, D18: also after changes of the limits, and while the clock is behind."""
     model = Model()

@@ -63,9 +63,10 @@ class Vector:
         return [i for i in self.content.get("proves", []) if i.startswith("R")]
 
 
-def load_all() -> list[Vector]:
+@cache
+def load_all() -> tuple[Vector, ...]:
     """Every vector, in the order of their names. Raises jsonschema.ValidationError for one that is not well-formed."""
-    return [load(path) for path in sorted(FOLDER.glob("*/*.yaml"))]
+    return tuple(load(path) for path in sorted(FOLDER.glob("*/*.yaml")))
 
 
 def load(path: Path) -> Vector:
