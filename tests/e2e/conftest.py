@@ -7,6 +7,7 @@ operator enforces that.
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.environment import Environment
-from lab.layout import SHARED_MACHINE, TEAM_HOSTS, Layout
+from lab.layout import SHARED_MACHINE, TEAM_HOSTS, Layout, StoreKind
 from lab.team import Team
 
 _HERE = Path(__file__).resolve().parent
@@ -25,7 +26,10 @@ _HERE = Path(__file__).resolve().parent
 def environment() -> Iterator[Environment]:
     """Everything up, with a namespace for each test module."""
     own = {_namespace(path): (_host(path), f"*.{_host(path)}") for path in sorted(_HERE.glob("test_*.py"))}
-    lab = Environment("test", Layout(pairs=2, patience=SHARED_MACHINE, hosts={**TEAM_HOSTS, **own}))
+    store = StoreKind(os.environ.get("STORE", StoreKind.SINGLE))
+    hosts = {**TEAM_HOSTS, **own}
+    layout = Layout(pairs=2, store=store, patience=SHARED_MACHINE, max_delay_ms=3_000, hosts=hosts)
+    lab = Environment("test", layout)
     lab.start()
     try:
         yield lab

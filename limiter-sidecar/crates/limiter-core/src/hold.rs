@@ -5,8 +5,15 @@
 //! Owns which rules hold. Who waits, and where, is the server's matter.
 
 use crate::prepare::{Prepared, RuleUse};
-use crate::reply::{CheckReply, Wait};
+use crate::reply::{CheckReply, Reply, Wait};
 use crate::verdict::{Decision, Outcome, Verdict};
+
+impl Reply {
+    /// The longest time that a rule wants the request to be held, in µs, in shadow or not.
+    pub fn longest_hold_us(&self) -> u64 {
+        self.checks.iter().copied().map(hold_of).max().unwrap_or_default()
+    }
+}
 
 impl Verdict {
     /// How long the request that passes must be held, in µs: until the last of its enforcing rules lets it leave.

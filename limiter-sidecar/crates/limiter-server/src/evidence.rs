@@ -98,7 +98,6 @@ impl RuleEvidence {
     }
 
     /// Counts that the rule had a request wait, beside that it allowed it; a shadow rule only would have.
-    #[allow(dead_code)] // used as soon as replies carry waits
     pub(crate) fn count_hold(&self, enforces: bool, subject: Subject<'_>) {
         let (counter, label) =
             if enforces { (&self.held, OutcomeLabel::Held) } else { (&self.would_hold, OutcomeLabel::WouldHold) };

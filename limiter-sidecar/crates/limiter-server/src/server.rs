@@ -82,7 +82,7 @@ impl Server {
     /// [`ConfigError`] when the system refuses a thread or a socket.
     pub fn start(&mut self) -> Result<(), ConfigError> {
         let Some(Sockets { envoy, admin }) = self.sockets.take() else { return Ok(()) };
-        let (decider, refunds) = Decider::new(Arc::clone(&self.shared), &self.options);
+        let (decider, refunds) = Decider::new(Arc::clone(&self.shared), &self.options, self.drain.subscribe());
         let (shared, drain) = (Arc::clone(&self.shared), self.drain.subscribe());
         let data = run("weir-data", async move {
             tokio::spawn(Arc::clone(&shared.store).supervise());

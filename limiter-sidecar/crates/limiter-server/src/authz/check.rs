@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One decision from start to end: decode, prepare, count in memory and in the store, decide, answer.
+//! One decision from start to end: decode, prepare, count in memory and in the store, decide, hold, answer.
 
+use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use limiter_core::{Delivery, Part, PayloadPlace, Prepared, Verdict};
+use limiter_core::{Delivery, Part, PayloadPlace, Prepared, Request, Verdict};
 use tokio::time::Instant;
 
-use super::groups::{Charge, Groups};
-use super::grpc::Status;
-use super::messages::CheckResponse;
-use super::refunds::Refunds;
+use super::Drain;
+use super::charge::Charge;
+use super::groups::Groups;
+use super::grpc::{self, Status};
+use super::lateness::Lateness;
+use super::queue::{Judged, Queue, Waiting};
 use super::wire::{self, Received};
 use crate::evidence::Subject;
 use crate::memory::Counted;
@@ -30,44 +33,63 @@ pub(crate) struct Decider {
     store_deadline: Duration,
     mode_header: bool,
     sequence: AtomicU64,
-    refunds: Refunds<Charge>,
+    lateness: Lateness,
+    queue: Queue,
 }
 
-/// Time that the store has to take a charge back. No request waits for it.
-const REFUND_WITHIN: Duration = Duration::from_secs(1);
+/// A request that is held: its place, and the answer if it cannot leave after all.
+struct Held {
+    waiting: Waiting,
+    refusal: Bytes,
+}
 
 impl Decider {
     /// A decider, and the work of giving charges back, to be run beside the requests.
-    pub(crate) fn new(shared: Arc<Shared>, options: &Options) -> (Self, impl Future<Output = ()> + use<>) {
-        let store = Arc::clone(&shared.store);
-        let (refunds, work) = Refunds::new(Arc::clone(&shared.metrics), move |charge: Charge| {
-            let store = Arc::clone(&store);
-            async move {
-                let Charge { call, charged_at_us } = charge;
-                store.refund(&call, charged_at_us, Instant::now() + REFUND_WITHIN).await.is_ok()
-            }
-        });
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        options: &Options,
+        drain: Drain,
+    ) -> (Self, impl Future<Output = ()> + use<>) {
+        let (queue, refunds) = Queue::new(&shared, options, drain);
         let decider = Self {
             shared,
             payload_place: options.payload_place.clone(),
             store_deadline: options.store_deadline,
             mode_header: options.mode_header,
             sequence: AtomicU64::new(0),
-            refunds,
+            lateness: Lateness::new(options.store_deadline),
+            queue,
         };
-        (decider, work)
+        (decider, refunds)
     }
 
     pub(crate) fn is_ready(&self) -> bool {
         self.shared.is_ready()
     }
 
-    /// Answers one `CheckRequest`.
+    /// Returns when no charge is left to be given back, or the time for it is over.
+    pub(super) async fn settle(&self) {
+        self.queue.settle().await;
+    }
+
+    /// The framed answer to one `CheckRequest`, whose caller gives up after `patience`. Dropped while it holds the request,
+    /// it gives the charge back.
     ///
     /// # Errors
     /// [`Status`] for a message that is none, and while there are no rules: then Envoy's own failure mode decides.
     /// That one is open for every rule, also for those that fail closed, so a limiter is not ready before it has rules.
-    pub(super) async fn check(&self, message: Bytes) -> Result<CheckResponse, Status> {
+    pub(super) async fn check(&self, message: Bytes, patience: Option<Duration>) -> Result<Bytes, Status> {
+        // Boxed, so that a request that is held keeps nothing of what deciding it took.
+        match Box::pin(self.decide(message, patience)).await? {
+            (answer, None) => Ok(answer),
+            (answer, Some(Held { waiting, refusal })) => {
+                Ok(self.queue.wait(waiting).await.map_or(refusal, |()| answer))
+            }
+        }
+    }
+
+    /// The answer, and what keeps it back.
+    async fn decide(&self, message: Bytes, patience: Option<Duration>) -> Result<(Bytes, Option<Held>), Status> {
         let Some(live) = self.shared.book.live_for_request() else {
             return Err(Status::NO_RULES);
         };
@@ -75,40 +97,64 @@ impl Decider {
         let decoded = Instant::now();
         let request = received.request();
         let mut prepared = live.ruleset.prepare(&request, self.shared.clock.now_us());
-        let verdict = self.judge(&mut prepared, decoded + self.store_deadline).await;
-        self.count(&live, &prepared, &verdict);
+        let judged = self.judge(&mut prepared, decoded + self.store_deadline).await;
+        let (verdict, waiting) = self.queue.admit(judged, &prepared, patience.map(|patience| decoded + patience));
+        self.count(&live, &prepared, &verdict, waiting.is_some());
+        let answered = match waiting {
+            None => (self.answer(&prepared, &request, &verdict, 0), None),
+            Some(waiting) => {
+                let refusal = self.answer(&prepared, &request, &verdict.clone().without_hold(&prepared), 0);
+                let leaving = verdict.after_hold(waiting.hold_us);
+                let answer = self.answer(&prepared, &request, &leaving, waiting.hold_us);
+                (answer, Some(Held { waiting, refusal }))
+            }
+        };
+        self.shared.metrics.decision.observe(decoded.elapsed().as_secs_f64());
+        Ok(answered)
+    }
+
+    /// The framed answer as it is sent `after_us` from now.
+    fn answer(&self, prepared: &Prepared<'_>, request: &Request<'_>, verdict: &Verdict, after_us: u64) -> Bytes {
         let delivery = Delivery {
             // Read again: the wait that is told counts from the store's answer.
-            now_ms: self.shared.clock.now_us() / 1_000,
+            now_ms: self.shared.clock.now_us().saturating_add(after_us) / 1_000,
             instance: &self.shared.instance,
             sequence: self.sequence.fetch_add(1, Ordering::Relaxed),
             mode_header: self.mode_header,
         };
-        let answer = wire::answer(prepared.respond(&request, &verdict, &delivery));
-        self.shared.metrics.decision.observe(decoded.elapsed().as_secs_f64());
-        Ok(answer)
+        grpc::frame(&wire::answer(prepared.respond(request, verdict, &delivery)))
     }
 
     /// Counts in memory first: that is done at once, and the store need not be asked about what memory refuses.
-    async fn judge(&self, prepared: &mut Prepared<'_>, deadline: Instant) -> Verdict {
+    async fn judge(&self, prepared: &mut Prepared<'_>, deadline: Instant) -> Judged {
+        let begun = Instant::now();
         let Shared { clock, memory, .. } = &*self.shared;
         let counted = if prepared.needs_memory() { memory.decide(prepared, clock.now_us()) } else { None };
-        let verdict = match counted.as_ref().map(Counted::part) {
-            Some(own) if !own.reply.allowed || !prepared.needs_store() => prepared.verdict_in_memory(&own),
+        let mut judged = match counted.as_ref().map(Counted::part) {
+            Some(own) if !own.reply.allowed || !prepared.needs_store() => prepared.verdict_in_memory(&own).into(),
             own if prepared.needs_store() => self.ask(prepared, own, deadline).await,
-            _ => prepared.verdict_without_store(),
+            _ => prepared.verdict_without_store().into(),
         };
-        if let Some(counted) = counted.filter(|_| verdict.named.is_some()) {
-            memory.refund(&counted, clock.now_us());
+        match counted {
+            Some(counted) if judged.verdict.named.is_some() => memory.refund(&counted, clock.now_us()),
+            Some(counted) => {
+                if counted.reply.longest_hold_us() >= judged.verdict.hold_us(prepared) {
+                    judged.made = begun;
+                }
+                judged.charge.in_memory = Some(counted);
+            }
+            None => {}
         }
-        verdict
+        judged
     }
 
     /// The verdict with what the store says, beside what memory has let pass.
-    async fn ask(&self, prepared: &mut Prepared<'_>, own: Option<Part>, deadline: Instant) -> Verdict {
+    async fn ask(&self, prepared: &mut Prepared<'_>, own: Option<Part>, deadline: Instant) -> Judged {
         let metrics = &self.shared.metrics;
         let sent = Instant::now();
         let groups = Groups::ask(&self.shared, prepared, deadline).await;
+        let read = Instant::now();
+        let late = groups.times_us().map(|now_us| self.lateness.of(now_us, read)).min().unwrap_or_default();
         if groups.failures.iter().all(|failure| *failure != StoreFailure::Connection) {
             metrics.store_latency.observe(sent.elapsed().as_secs_f64());
         }
@@ -119,21 +165,27 @@ impl Decider {
             metrics.count_store_failure(StoreFailure::Protocol);
             prepared.verdict_on_store_failure(own.as_slice())
         });
+        let mut charge = Charge::default();
         if verdict.named.is_some() {
-            for charge in groups.charges() {
-                self.refunds.hand_in(charge, RefundReason::Partial);
-            }
+            self.queue.refund(groups.charge(), RefundReason::Partial);
+        } else if verdict.hold_us(prepared) > 0 {
+            charge = groups.charge();
         }
-        verdict
+        Judged { verdict, charge, made: read.checked_sub(late).unwrap_or(read) }
     }
 
-    fn count(&self, live: &Live, prepared: &Prepared<'_>, verdict: &Verdict) {
+    fn count(&self, live: &Live, prepared: &Prepared<'_>, verdict: &Verdict, held: bool) {
         let metrics = &*self.shared.metrics;
         metrics.count_request(verdict.decision);
-        for (applied, outcome) in prepared.rules().iter().zip(&verdict.outcomes) {
+        let holds_us = verdict.holds_us().chain(iter::repeat(0));
+        for ((applied, outcome), hold_us) in prepared.rules().iter().zip(&verdict.outcomes).zip(holds_us) {
             let Some(rule) = live.rules.get(applied.rule.ordinal()) else { continue };
             let subject = Subject { metrics, policy: &rule.policy, rule: &rule.name };
             rule.evidence.count(*outcome, subject);
+            let enforces = applied.rule.enforces();
+            if hold_us > 0 && (held || !enforces) {
+                rule.evidence.count_hold(enforces, subject);
+            }
             if applied.missing_key {
                 rule.evidence.count_missing_key();
             }

@@ -9,6 +9,7 @@ use futures_util::future::join_all;
 use limiter_core::{Answer, BucketKey, Part, Prepared, Reply, ReplyError, StoreCall, Verdict};
 use tokio::time::Instant;
 
+use super::charge::Charge;
 use crate::shared::Shared;
 use crate::store::StoreFailure;
 
@@ -19,13 +20,6 @@ pub(super) struct Groups {
     decided: Vec<(StoreCall, Reply)>,
     /// Why the others were not.
     pub(super) failures: Vec<StoreFailure>,
-}
-
-/// What one call has charged, to be given back.
-pub(super) struct Charge {
-    pub(super) call: StoreCall,
-    /// When it was charged, by the store's clock.
-    pub(super) charged_at_us: u64,
 }
 
 impl Groups {
@@ -63,14 +57,18 @@ impl Groups {
         Ok(if settled { verdict } else { prepared.verdict_on_store_failure(&parts) })
     }
 
-    /// What was charged for a request that does not pass.
+    /// What the decided calls have charged.
     ///
     /// A call that failed may have charged too. Nobody knows when, so that charge stays until it expires: too little passes
     /// then, never too much.
-    pub(super) fn charges(&self) -> impl Iterator<Item = Charge> {
-        self.decided
-            .iter()
-            .filter_map(|(call, reply)| Some(Charge { call: call.charged(reply)?, charged_at_us: reply.now_us }))
+    pub(super) fn charge(&self) -> Charge {
+        let charged = self.decided.iter().filter_map(|(call, reply)| Some((call.charged(reply)?, reply.now_us)));
+        Charge { in_store: charged.collect(), in_memory: None }
+    }
+
+    /// The store's times at which the calls were decided, µs since the epoch.
+    pub(super) fn times_us(&self) -> impl Iterator<Item = u64> {
+        self.decided.iter().map(|(_, reply)| reply.now_us)
     }
 
     async fn decide_again(&mut self, shared: &Shared, calls: impl Iterator<Item = StoreCall>, deadline: Instant) {

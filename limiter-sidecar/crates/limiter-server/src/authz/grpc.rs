@@ -94,17 +94,22 @@ fn unframe(mut frame: Bytes) -> Result<Bytes, Status> {
     if frame.get_u32() as usize == frame.len() { Ok(frame) } else { Err(Status::MALFORMED) }
 }
 
-/// A successful answer that carries `message`.
-pub(crate) fn answer(message: &impl prost::Message) -> Response<Unary> {
+/// The frame of one message.
+pub(crate) fn frame(message: &impl prost::Message) -> Bytes {
     let length = message.encoded_len();
     let mut frame = BytesMut::with_capacity(PREFIX_BYTES + length);
     frame.put_u8(0);
     // Answers are bounded by the rules of one request, far below four gibibytes.
     frame.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
     message.encode_raw(&mut frame);
+    frame.freeze()
+}
+
+/// A successful answer that carries this frame.
+pub(crate) fn answer(frame: Bytes) -> Response<Unary> {
     let mut trailers = HeaderMap::with_capacity(1);
     trailers.insert("grpc-status", HeaderValue::from_static("0"));
-    response(Unary { message: Some(frame.freeze()), trailers: Some(trailers) })
+    response(Unary { message: Some(frame), trailers: Some(trailers) })
 }
 
 /// An answer that only carries a status, as headers that end the stream ("Trailers-Only").

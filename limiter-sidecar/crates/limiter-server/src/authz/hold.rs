@@ -4,9 +4,9 @@
 //! Owns how many may wait, the timer, and what the end of a wait means for the request's charge. Knows no rule and no
 //! message. A waiting request is a timer and its answer, nothing that others would have to wait for.
 //!
-//! The event loop's timers tick once a millisecond and are never early. The time to leave comes from the store's own
-//! schedule and not from the departure before, so that this never adds up: at any rate, every request leaves within a
-//! millisecond of its time, and above 1,000 requests/s those of one millisecond leave together, in their order.
+//! The event loop's timers tick once a millisecond, round up and are never early. The time to leave comes from the store's
+//! schedule and not from the departure before, so lateness never adds up: every request leaves a millisecond or two after
+//! its time, and above some 500 requests/s those of one tick leave together, in their order.
 
 use std::sync::Arc;
 use std::time::Duration;

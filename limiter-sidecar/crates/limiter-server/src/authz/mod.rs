@@ -3,19 +3,17 @@
 //!
 //! hyper directly, because two unary methods do not pay for a gRPC framework. Decides nothing itself.
 
+mod charge;
 mod check;
 mod claims;
 mod groups;
 mod grpc;
-#[allow(dead_code)] // used as soon as replies carry waits
 mod hold;
-#[allow(dead_code)] // used as soon as replies carry waits
 mod lateness;
 mod listener;
 mod messages;
-#[allow(dead_code)] // used as soon as replies carry waits
 mod patience;
-#[allow(dead_code)] // used as soon as replies carry waits
+mod queue;
 mod refunds;
 mod wire;
 
@@ -86,6 +84,7 @@ pub(crate) async fn serve(bound: Bound, decider: Arc<Decider>, mut drain: Drain)
     drop((listener, file));
     let end = drain.borrow().unwrap_or_else(Instant::now);
     let _out_of_time = timeout_at(end, async { while connections.join_next().await.is_some() {} }).await;
+    decider.settle().await;
     Ok(())
 }
 
@@ -118,16 +117,17 @@ where
 
 async fn call(request: Request<Incoming>, decider: &Decider) -> Response<Unary> {
     let answer = match (request.method(), request.uri().path()) {
-        (&Method::POST, CHECK) => check(request.into_body(), decider).await,
+        (&Method::POST, CHECK) => check(request, decider).await,
         (&Method::POST, HEALTH) => health(request.into_body(), decider).await,
         _ => Err(Status::UNKNOWN_METHOD),
     };
     answer.unwrap_or_else(grpc::failure)
 }
 
-async fn check(body: Incoming, decider: &Decider) -> Result<Response<Unary>, Status> {
-    let message = grpc::read_message(body).await?;
-    Ok(grpc::answer(&decider.check(message).await?))
+async fn check(request: Request<Incoming>, decider: &Decider) -> Result<Response<Unary>, Status> {
+    let patience = patience::of(request.headers());
+    let message = grpc::read_message(request.into_body()).await?;
+    Ok(grpc::answer(decider.check(message, patience).await?))
 }
 
 async fn health(body: Incoming, decider: &Decider) -> Result<Response<Unary>, Status> {
@@ -136,5 +136,6 @@ async fn health(body: Incoming, decider: &Decider) -> Result<Response<Unary>, St
     if !matches!(asked.service.as_str(), "" | SERVICE) {
         return Err(Status::NOT_FOUND);
     }
-    Ok(grpc::answer(&HealthCheckResponse { status: if decider.is_ready() { SERVING } else { NOT_SERVING } }))
+    let status = if decider.is_ready() { SERVING } else { NOT_SERVING };
+    Ok(grpc::answer(grpc::frame(&HealthCheckResponse { status })))
 }

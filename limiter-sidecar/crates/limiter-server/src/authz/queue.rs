@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From a verdict that lets a request pass to the moment when it may leave: holds those that a leaky bucket wants held.
+//!
+//! Owns what becomes of the charge of whoever does not get that far. How requests wait is `hold`'s matter, how charges
+//! are given back is `refunds`'.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use limiter_core::{Prepared, Verdict};
+use tokio::time::Instant;
+
+use super::Drain;
+use super::charge::Charge;
+use super::hold::{NoPlace, Place, Room};
+use super::refunds::Refunds;
+use crate::metrics::RefundReason;
+use crate::options::Options;
+use crate::shared::Shared;
+
+/// Time that refunds have after the last request.
+const SETTLE_TIME: Duration = Duration::from_secs(1);
+
+/// Where requests wait, and where their charges go if they give up.
+pub(super) struct Queue {
+    room: Room,
+    refunds: Refunds<Charge>,
+}
+
+/// A verdict with what was charged for it.
+pub(super) struct Judged {
+    pub(super) verdict: Verdict,
+    pub(super) charge: Charge,
+    /// When the verdict was made, by the store's schedule.
+    pub(super) made: Instant,
+}
+
+/// A request that has a place to wait.
+pub(super) struct Waiting {
+    pub(super) hold_us: u64,
+    place: Place,
+    charge: Charge,
+}
+
+impl Queue {
+    /// The queue, and the work beside it that gives charges back.
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        options: &Options,
+        drain: Drain,
+    ) -> (Self, impl Future<Output = ()> + use<>) {
+        let metrics = Arc::clone(&shared.metrics);
+        let room = Room::new(options.max_held, drain, Arc::clone(&metrics));
+        let shared = Arc::clone(shared);
+        let (refunds, work) = Refunds::new(metrics, move |charge: Charge| {
+            let shared = Arc::clone(&shared);
+            async move { charge.give_back(&shared).await }
+        });
+        (Self { room, refunds }, work)
+    }
+
+    /// Gives back what was charged for a request that does not pass.
+    pub(super) fn refund(&self, charge: Charge, reason: RefundReason) {
+        if !charge.is_empty() {
+            self.refunds.hand_in(charge, reason);
+        }
+    }
+
+    /// Takes a place for a request that must wait; nobody waits for its answer after `patience`. A request for which there
+    /// is none is refused, and its charge given back.
+    pub(super) fn admit(
+        &self,
+        judged: Judged,
+        prepared: &Prepared<'_>,
+        patience: Option<Instant>,
+    ) -> (Verdict, Option<Waiting>) {
+        let Judged { verdict, charge, made } = judged;
+        let hold_us = verdict.hold_us(prepared);
+        if hold_us == 0 {
+            return (verdict, None);
+        }
+        match self.room.enter(made + Duration::from_micros(hold_us), patience) {
+            Ok(place) => (verdict, Some(Waiting { hold_us, place, charge })),
+            Err(reason) => {
+                self.refund(charge, reason.into());
+                (verdict.without_hold(prepared), None)
+            }
+        }
+    }
+
+    /// Returns when the request may leave.
+    ///
+    /// # Errors
+    /// [`NoPlace`] when it must be refused after all; its charge is then given back, as it is when this is dropped.
+    pub(super) async fn wait(&self, waiting: Waiting) -> Result<(), NoPlace> {
+        let Waiting { place, charge, .. } = waiting;
+        place.wait(|reason| self.refund(charge, reason)).await
+    }
+
+    /// Returns when nothing is left to be given back, or the time for it is over.
+    pub(super) async fn settle(&self) {
+        self.refunds.flush(SETTLE_TIME).await;
+    }
+}
+
+impl From<Verdict> for Judged {
+    /// A verdict of this moment for which nothing was charged in the store.
+    fn from(verdict: Verdict) -> Self {
+        Self { verdict, charge: Charge::default(), made: Instant::now() }
+    }
+}
