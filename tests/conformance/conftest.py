@@ -16,7 +16,8 @@ from core import Core
 from lab.store import Flavour, Store, StoreCluster, StoreMissingError, find_server, start_cluster, start_store
 from script import Script
 
-FLAVOURS = [Flavour.REDIS, Flavour.VALKEY]
+SERVERS = [Flavour.REDIS, Flavour.NEWEST_REDIS, Flavour.VALKEY]
+CLUSTERS = [Flavour.REDIS, Flavour.VALKEY]
 
 _NAMESPACES = count()
 
@@ -30,15 +31,15 @@ settings.register_profile(
 settings.load_profile("conformance")
 
 
-@pytest.fixture(scope="session", params=FLAVOURS)
+@pytest.fixture(scope="session", params=SERVERS)
 def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """A server of each flavour in turn. Redis is tested where it is installed; the wheel brings Valkey everywhere."""
+    """A server of each flavour in turn. The oldest Redis where it is installed; wheels bring the others."""
     running = start_store(tmp_path_factory.mktemp("store"), flavour=_available(request.param))
     yield running
     running.stop()
 
 
-@pytest.fixture(scope="session", params=FLAVOURS)
+@pytest.fixture(scope="session", params=CLUSTERS)
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreCluster]:
     """Three primaries of each flavour in turn."""
     running = start_cluster(tmp_path_factory.mktemp("cluster"), flavour=_available(request.param))
