@@ -57,10 +57,10 @@ repeat
         value, fresh, replaced, life_us = other[1], other[2], other[3], other[4]
         others[key] = nil
       else
-        value, fresh, replaced, life_us = call('GET', KEYS[key]) or '', '', 0, 0
+        value, fresh, replaced, life_us = call('GET', KEYS[key]), '', 0, 0
       end
     end
-    from = value:find(id, 1, true)
+    from = value and value:find(id, 1, true)
     while from and from % 41 ~= 1 do
       from = value:find(id, from + 1, true)
     end
@@ -301,7 +301,7 @@ repeat
   if place == 1 then
     reply = pack('>dddddd', allowed, now, ok, remaining, wait_us, reset_us)
   else
-    reply = reply .. pack('>dddd', ok, remaining, wait_us, reset_us)
+    reply = pack('>c0dddd', reply, ok, remaining, wait_us, reset_us)
   end
   place = following
 until place > #plan
@@ -313,7 +313,7 @@ end
 -- All writing comes after all deciding. Of the old records, those stay that were not replaced and still say something.
 while key do
   if fresh ~= '' then
-    if replaced < #value then
+    if value and replaced < #value then
       for from = 1, #value, 41 do
         local id, kind, last, x, y, z = read('>c8Bdddd', value, from)
         local left_us
