@@ -125,6 +125,29 @@ fn a_request_above_the_burst_is_told_that_no_waiting_helps() {
 }
 
 #[test]
+fn each_algorithm_says_in_its_own_words_what_it_allows() {
+    let window = |algorithm: &str| json!({"algorithm": algorithm, "requests": 1, "periodUs": 60_000_000});
+    let cases = [
+        (
+            json!({"algorithm": "LeakyBucket", "requests": 6, "periodUs": 60_000_000, "queue": 0, "maxDelayUs": 0}),
+            "6 requests per 60 s, evenly spaced; retry in 10 s",
+        ),
+        (window("FixedWindow"), "1 request per 60 s; retry in 60 s"),
+        (window("SlidingWindowCounter"), "1 request per 60 s; retry in 120 s"),
+        (window("SlidingWindowLog"), "1 request per 60 s; retry in 60 s"),
+        // It is one o'clock in Berlin.
+        (
+            json!({"algorithm": "FixedWindow", "requests": 1, "calendar": "Day", "timeZone": "Europe/Berlin"}),
+            "1 request per day in Europe/Berlin; retry in 82800 s",
+        ),
+    ];
+    for (limit, text) in cases {
+        let body = body(one_policy(json!([rule(json!({"limit": limit}))])), KEY);
+        assert_eq!(json!(format!("Limit \"burst\" allows {text}.")), body["detail"]);
+    }
+}
+
+#[test]
 fn nothing_of_the_request_but_its_uuid_comes_back() {
     let rules =
         json!([rule(json!({"onMissingKey": "Deny"})), rule(json!({"name": "other", "key": [{"header": "x-secret"}]}))]);
