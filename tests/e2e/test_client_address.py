@@ -76,3 +76,16 @@ def test_an_ipv6_client_is_its_64_and_a_mapped_address_is_the_ipv4_client(team: 
     ]
     assert mapped == [200] * 3 + [429]
     assert attempts(team, 1, source=TRUSTED_PROXY, forwarded_for="::ffff:10.0.0.1") == [200]
+
+
+@pytest.mark.requirement("R37")
+def test_what_envoy_cannot_read_as_an_address_is_no_address_and_never_a_key_of_its_own(team: Team) -> None:
+    """D26, D28: an address with a port is none to Envoy, so all of these are decided by `onMissingKey`, as one."""
+    rule = {**LOGIN["rules"][0], "onMissingKey": "Share"}
+    team.apply_ready(team.policy(rules=[rule]))
+    unreadable = ["203.0.113.7:51234", "203.0.113.7:51235", "[2001:db8:9::1]:443", '"203.0.113.9"', "unknown", ","]
+    seen = [attempts(team, 1, source=TRUSTED_PROXY, forwarded_for=text)[0] for text in unreadable]
+    assert seen == [200] * 3 + [429] * 3
+    spaced = [attempts(team, 1, source=TRUSTED_PROXY, forwarded_for=text)[0] for text in ["203.0.113.8 "] * 4]
+    assert spaced == [200] * 3 + [429]
+    assert attempts(team, 1, source=TRUSTED_PROXY, forwarded_for=" 203.0.113.8") == [429]
