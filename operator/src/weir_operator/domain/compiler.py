@@ -182,6 +182,6 @@ def _override(
     if isinstance(result, Override):
         return result, Outcome()
     host = policies.get(running.policy) if running is not None else None
-    if running is None or host is None or not still_fits(running, host, gateway):
+    if running is None or host is None or not still_fits(running, host):
         return None, Outcome(result)
     return running, Outcome(result, kept=True)

@@ -30,8 +30,11 @@ def parse_factor(text: str) -> int | Problem:
     return invalid("spec.factor", f'"{text[:32]}" is no factor', 'write a number from "0.001" to "1000", like "2.5"')
 
 
-def check_numbers(change: Change, rules: Iterable[Rule], gateway: Gateway) -> list[Problem]:
-    """What is wrong with the numbers that `change` makes of those of `rules`, in every plan."""
+def check_numbers(change: Change, rules: Iterable[Rule], gateway: Gateway | None) -> list[Problem]:
+    """What is wrong with the numbers that `change` makes of those of `rules`, in every plan.
+
+    Without a gateway it does not matter for how long one holds requests.
+    """
     problems: list[Problem] = []
     for rule in rules:
         dearest = max((entry.cost for entry in rule.cost), default=1)
@@ -44,7 +47,7 @@ def check_numbers(change: Change, rules: Iterable[Rule], gateway: Gateway) -> li
     return problems
 
 
-def _check_new(new: NewLimit, limit: Limit, dearest: int, where: str, gateway: Gateway) -> Iterator[Problem]:
+def _check_new(new: NewLimit, limit: Limit, dearest: int, where: str, gateway: Gateway | None) -> Iterator[Problem]:
     foreign = new.foreign(limit)
     kind = f"calendar windows ({limit.calendar})" if isinstance(limit, CalendarWindow) else limit.algorithm
     for attribute in foreign:
@@ -64,16 +67,16 @@ def _check_new(new: NewLimit, limit: Limit, dearest: int, where: str, gateway: G
         yield invalid(found.path, f"{where}, {found.message}", found.hint)
 
 
-def _check_product(product: Limit, dearest: int, where: str, gateway: Gateway) -> Iterator[Problem]:
+def _check_product(product: Limit, dearest: int, where: str, gateway: Gateway | None) -> Iterator[Problem]:
     for found in _check_result(product, dearest, gateway):
         number = found.path.rpartition(".")[2]
         yield invalid("spec.factor", f"{where}, it makes a {number} that cannot be: {found.message}", found.hint)
 
 
-def _check_result(limit: Limit, dearest: int, gateway: Gateway) -> Iterator[Problem]:
+def _check_result(limit: Limit, dearest: int, gateway: Gateway | None) -> Iterator[Problem]:
     found = check_limit(limit, "spec.limit")
     yield from found
-    yield from check_holding(limit, "spec.limit", gateway)
+    yield from check_holding(limit, "spec.limit", gateway) if gateway else ()
     if found or dearest <= limit.largest_cost:
         return
     message = f"the dearest request costs {dearest}, and the limit can give at most {limit.largest_cost}"

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 
 from weir_operator.domain.conditions import Reason
 from weir_operator.domain.gateways import ANY_HOST, Gateway
-from weir_operator.domain.limit_checks import check_holding
 from weir_operator.domain.matching import Network, check_host, covers_everybody, host_covers, parse_network
 from weir_operator.domain.problems import Problem, invalid
 from weir_operator.domain.rule_checks import check_route, check_rules
-from weir_operator.domain.ruleset import HeaderExempt, Policy, limits_of
+from weir_operator.domain.ruleset import HeaderExempt, Policy
 from weir_operator.domain.source_checks import check_header, check_values, is_readable
 from weir_operator.domain.specs import Exemption, HeaderExemption, Meta, PolicySpec, RouteSpec
 
@@ -31,19 +30,20 @@ def check_policy(meta: Meta, spec: PolicySpec, gateway: Gateway) -> list[Problem
 
 
 def still_allowed(piece: Policy, namespace: str, gateway: Gateway) -> bool:
-    """Whether the gateway's settings, as they are now, allow an already compiled policy."""
+    """Whether the gateway's settings, as they are now, allow an already compiled policy.
+
+    How long the gateway holds requests does not matter: the limiter refuses whoever would have to wait for longer.
+    """
     # A piece without hosts is for every host; a spec without hosts is only for those that the namespace may use.
     hosts = piece.match.hosts or (ANY_HOST,)
     sources = [part for rule in piece.rules for part in rule.key]
     sources += [rule.plans.source for rule in piece.rules if rule.plans]
     headers = [entry.header.name for entry in piece.exempt if isinstance(entry, HeaderExempt)]
-    limits = [limit for rule in piece.rules for _, limit in limits_of(rule)]
     return (
         gateway.admits(namespace)
         and all(_is_covered(host, gateway.hosts_of(namespace)) for host in hosts)
         and all(is_readable(source, gateway) for source in sources)
         and not any(check_header(header, "", gateway) for header in headers)
-        and not any(check_holding(limit, "", gateway) for limit in limits)
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 from weir_operator.domain.compiler import Compiled, compile_ruleset
 from weir_operator.domain.conditions import Reason
 from weir_operator.domain.gateways import Gateway
-from weir_operator.domain.limits import Action
+from weir_operator.domain.limits import Action, Algorithm
 from weir_operator.domain.problems import Problem, invalid
 from weir_operator.domain.ruleset import (
     Ruleset,
@@ -102,6 +102,20 @@ def test_the_last_accepted_version_goes_when_its_header_is_withheld() -> None:
     result = compiled([policy()], [], FIRST, gateway)
     assert result.ruleset.policies == ()
     assert [problem.path for problem in result.policies["a/api"].problems] == ["spec.rules[burst].key[0].header"]
+
+
+def test_the_last_accepted_version_stays_when_its_gateway_holds_requests_for_less_long() -> None:
+    """The limiter refuses who would wait too long; without a version, the policy's other rules would go as well."""
+    leaky = LimitSpec(100, 1_000_000, algorithm=Algorithm.LEAKY_BUCKET, queue=5, max_delay_us=400_000)
+    queued = policy(spec=PolicySpec((RULE, replace(RULE, name="even", limit=leaky))))
+    longer = override(spec=OverrideSpec("api", SUBJECT, Action.SET, rules=("even",), limit=LimitPatch(queue=9)))
+    holding = replace(GATEWAY, max_delay_ms=500)
+    before = compiled([queued], [longer], None, holding).ruleset
+    for shorter in (replace(holding, max_delay_ms=300), replace(holding, max_delay_ms=0)):
+        result = compiled([queued], [longer], before, shorter)
+        assert not result.policies["a/api"].accepted
+        assert not result.overrides["a/vip"].accepted
+        assert result.ruleset == before
 
 
 def test_a_version_of_an_earlier_object_of_the_same_name_is_not_kept() -> None:
