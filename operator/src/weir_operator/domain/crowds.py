@@ -17,9 +17,12 @@ from weir_operator.domain.gateways import ANY_HOST
 from weir_operator.domain.matching import PathPattern, parse_path
 from weir_operator.domain.ruleset import Policy, Route
 
-# Patterns with parameters at different places can meet in more ways than can be walked. Beyond this many steps (a
-# second or two) what is left is taken to fit: it would be wrong to refuse a policy for a request that nobody has found.
-MAX_STEPS = 1_000_000
+# Patterns with parameters at different places can meet in more ways than can be walked, and compiling must not keep the
+# operator from its other work. Beyond so many steps (a few microseconds each) what is left of a walk is taken to fit:
+# it would be wrong to refuse a policy for a request that nobody has found. Each host's paths have an allowance of their
+# own, so that one team's patterns do not use up what another team's hosts need; ordinary ones take a few dozen steps.
+HOST_STEPS = 100_000
+MAX_STEPS = 500_000  # over the paths of all hosts, those with the fewest patterns first
 _EVERYTHING = PathPattern((), open_ended=True)
 _ANY_METHOD = ""
 _SOME_SEGMENT = "x"
@@ -73,7 +76,7 @@ class _Walk:
         self._methods: list[frozenset[str]] = []  # by tag of a path's entry
         self._hosts: dict[int, list[_Entry]] = {}
         self._paths: dict[int, list[_Entry]] = {}
-        self._steps = 0
+        self._left = 0  # steps of the walk that is under way
         for index, (policy, weight) in enumerate(zip(policies, weights, strict=True)):
             if weight:
                 self._add(index, policy)
@@ -81,14 +84,24 @@ class _Walk:
     def crowds(self) -> list[Crowd]:
         """Return what `find_crowds` does."""
         found: dict[tuple[int, ...], Crowd] = {}
-        seen: set[tuple[int, ...]] = set()
-        for labels, alive in self._ends([entry for index in self._suspects() for entry in self._hosts[index]]):
-            members = tuple(sorted({entry.owner for entry in alive}))
-            if members not in seen:
-                seen.add(members)
-                for crowd in self._on_host(".".join(reversed(labels)) or ANY_HOST, members):
-                    found.setdefault(crowd.members, crowd)
+        left = MAX_STEPS
+        for host, members in self._hosts_to_walk():
+            self._left = allowance = min(HOST_STEPS, left)
+            for crowd in self._on_host(host, members):
+                found.setdefault(crowd.members, crowd)
+            left -= allowance - self._left
         return [found[members] for members in sorted(found)]
+
+    def _hosts_to_walk(self) -> list[tuple[str, tuple[int, ...]]]:
+        """One host for each set of policies that see the same hosts and may be a crowd, the easiest to walk first."""
+        suspects = self._suspects()
+        self._left = MAX_STEPS
+        hosts: dict[tuple[int, ...], str] = {}
+        for labels, alive in self._ends([entry for index in suspects for entry in self._hosts[index]]):
+            members = tuple(sorted({entry.owner for entry in alive}))
+            hosts.setdefault(members, ".".join(reversed(labels)) or ANY_HOST)
+        size = {members: sum(len(self._paths[index]) for index in members) for members in hosts}
+        return [(hosts[members], members) for members in sorted(hosts, key=lambda members: (size[members], members))]
 
     def _add(self, index: int, policy: Policy) -> None:
         weight = self._weights[index]
@@ -103,9 +116,9 @@ class _Walk:
     def _suspects(self) -> list[int]:
         """The policies that would be in a crowd if all saw the same hosts; the others need no second look."""
         everybody = [entry for entries in self._paths.values() for entry in entries]
+        self._left = HOST_STEPS
         suspects = {entry.owner for _, alive in self._ends(everybody) for entry in alive}
-        finished, self._steps = self._steps < MAX_STEPS, 0
-        return sorted(suspects if finished else self._paths)
+        return sorted(suspects if self._left > 0 else self._paths)
 
     def _on_host(self, host: str, members: Sequence[int]) -> Iterator[Crowd]:
         """The crowds among policies that all see this host."""
@@ -124,10 +137,10 @@ class _Walk:
         """
         # The patterns of a place are kept in two parts: those of its own, and those that it shares with its neighbours.
         stack: list[tuple[list[str], Sequence[_Entry], Sequence[_Entry]]] = [([], entries, ())]
-        while stack and self._steps < MAX_STEPS:
+        while stack and self._left > 0:
             segments, own, shared = stack.pop()
             alive = [*own, *shared]
-            self._steps += len(alive)
+            self._left -= len(alive)
             if _weigh(alive) <= self._budget:
                 continue
             fork = _fork(alive, len(segments))
@@ -149,7 +162,7 @@ class _Walk:
         bounds = [0]
         lasting = 0
         while entries:
-            self._steps += len(entries)
+            self._left -= len(entries)
             fork = _fork(entries, depth)
             lasting += _weigh(fork.lasting)
             bounds.append(lasting + _weigh(fork.ended))

@@ -3,6 +3,7 @@
 
 import functools
 import itertools
+import random
 import re
 from dataclasses import replace
 
@@ -109,8 +110,36 @@ def test_what_runs_already_stays_and_counts() -> None:
 def test_a_search_that_is_given_up_refuses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     crowded = [policy(f"p{n}") for n in range(9)]
     assert list(refused(8, *crowded)) == ["team/p8"]
-    monkeypatch.setattr(crowds, "MAX_STEPS", 5)
+    monkeypatch.setattr(crowds, "HOST_STEPS", 0)
     assert refused(8, *crowded) == {}
+
+
+def tangled(host: str, seed: int = 0) -> list[Policy]:
+    """Two policies whose paths can meet in more ways than can be walked."""
+    dice = random.Random(seed)
+    paths = [
+        "/" + "/".join(f"{{p{n}}}" if dice.random() < 0.7 else dice.choice("ab") for n in range(60)) for _ in range(128)
+    ]
+    return [policy(f"{host}-{n}", (host,), *paths[n::2], rules=5) for n in range(2)]
+
+
+def test_paths_that_cannot_be_walked_to_the_end_do_not_take_the_budget_from_other_hosts() -> None:
+    plain = [policy(f"p{n}", ("plain.test",), "/v1/*", rules=5) for n in range(2)]
+    walk = crowds._Walk(tangled("a.test"), [5, 5], 8)
+    walk.crowds()
+    assert walk._left <= 0
+    assert "team/p1" in refused(8, *tangled("a.test"), *plain)
+
+
+def test_all_hosts_together_are_walked_for_a_bounded_time_the_easy_ones_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crowds, "HOST_STEPS", 1_000)
+    monkeypatch.setattr(crowds, "MAX_STEPS", 3_000)
+    plain = [policy(f"p{n}", ("plain.test",), "/v1/*", rules=5) for n in range(2)]
+    hard = [each for n in range(9) for each in tangled(f"h{n}.test", n)]
+    walk = crowds._Walk([*hard, *plain], [5] * 20, 8)
+    assert [len(members) for _, members in walk._hosts_to_walk()] == [2] * 10
+    assert walk.crowds()[-1].members == (18, 19)
+    assert walk._left <= 0
 
 
 def test_patterns_with_parameters_at_many_places_are_judged_at_once() -> None:
@@ -119,7 +148,8 @@ def test_patterns_with_parameters_at_many_places_are_judged_at_once() -> None:
     grid = [policy(f"p{n}", (), *(place.format(k=k, n=n) for place in places for k in range(21))) for n in range(12)]
     walk = crowds._Walk(grid, [1] * len(grid), 8)
     assert walk.crowds() == []
-    assert walk._steps < 10_000
+    walk._suspects()
+    assert walk._left > crowds.HOST_STEPS - 10_000
 
 
 segments = st.sampled_from(["a", "b", "{p}"])
@@ -166,7 +196,9 @@ def route_matches(route: Route, path: tuple[str, ...], method: str) -> bool:
 @pytest.mark.requirement("R40")
 @settings(max_examples=100)
 @given(applicants(), st.integers(1, 6), st.randoms(use_true_random=False))
-def test_the_verdict_is_that_of_a_search_over_all_requests(given: list[Applicant], budget: int, random: object) -> None:
+def test_the_verdict_is_that_of_a_search_over_all_requests(
+    given: list[Applicant], budget: int, dice: random.Random
+) -> None:
     by_host = {frozenset(a.policy.id for a in given if sees_host(a.policy, host)) for host in ALL_HOSTS}
     by_route = {
         frozenset(a.policy.id for a in given if sees_route(a.policy, *route))
@@ -180,7 +212,7 @@ def test_the_verdict_is_that_of_a_search_over_all_requests(given: list[Applicant
         name = applicant.policy.id
         met = max((sum(weight[other] for other in r & placed) for r in requests if name in r), default=0)
         (expected if met + weight[name] > budget else placed).add(name)
-    shuffled = random.sample(given, len(given))  # type: ignore[attr-defined]
+    shuffled = dice.sample(given, len(given))
     found = over_budget(shuffled, budget)
     assert found.keys() == expected
     for name, problem in found.items():
