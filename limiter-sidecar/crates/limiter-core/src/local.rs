@@ -10,6 +10,10 @@ use crate::counters::{Charge, Counters};
 use crate::reply::Answer;
 use crate::subject::BucketKey;
 
+/// How many keys that have ended one call frees. All windows of a rule end in the same moment, and whoever comes first after
+/// it must not pay for everybody: 100,000 of them take a fifth of a second. What has ended counts for nothing while it waits.
+const FREED_AT_ONCE: usize = 64;
+
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
@@ -105,16 +109,24 @@ impl LocalCounters {
                 self.marks.insert(charge.key, mark);
             }
         }
-        while let Some((ends_us, key)) = self.by_end.first().copied()
-            && ends_us <= now_us
-        {
+        for _ in 0..FREED_AT_ONCE {
+            let Some(key) = self.ended(now_us) else { break };
             self.forget(&key);
         }
         while self.marks.len() > self.bounds.subjects || self.logged > self.bounds.logged {
+            if let Some(key) = self.ended(now_us) {
+                self.forget(&key);
+                continue;
+            }
             let Some(key) = self.by_use.first_key_value().map(|(_, key)| *key) else { break };
             self.forget(&key);
             self.evictions += 1;
         }
+    }
+
+    /// A key of which nothing counts any more.
+    fn ended(&self, now_us: u64) -> Option<BucketKey> {
+        self.by_end.first().filter(|(ends_us, _)| *ends_us <= now_us).map(|(_, key)| *key)
     }
 
     fn forget(&mut self, key: &BucketKey) {

@@ -68,6 +68,29 @@ fn what_has_ended_is_dropped_and_nobody_is_evicted_for_it() {
 }
 
 #[test]
+fn what_ends_all_at_once_is_freed_by_many_calls_and_counts_for_nothing_meanwhile() {
+    let mut counters = LocalCounters::new(Bounds { subjects: 201, ..Bounds::default() });
+    for number in 0..200 {
+        remaining(&mut counters, 0, &format!("client-{number}"), &bucket());
+    }
+    assert_eq!(4, remaining(&mut counters, SECOND, "first", &bucket()));
+    assert_eq!(201 - FREED_AT_ONCE, counters.len());
+    assert_eq!(4, remaining(&mut counters, SECOND, "client-199", &bucket()));
+    for number in 0..3 {
+        remaining(&mut counters, SECOND, &format!("later-{number}"), &bucket());
+    }
+    assert_eq!((5, 0), (counters.len(), counters.evictions()));
+}
+
+#[test]
+fn what_has_ended_makes_room_before_anybody_is_evicted() {
+    let mut counters = LocalCounters::new(Bounds { subjects: 1, ..Bounds::default() });
+    remaining(&mut counters, 0, "a", &bucket());
+    remaining(&mut counters, SECOND, "b", &bucket());
+    assert_eq!((1, 0), (counters.len(), counters.evictions()));
+}
+
+#[test]
 fn long_logs_are_bounded_together() {
     let mut counters = LocalCounters::new(Bounds { subjects: 100, logged: 10 });
     for _ in 0..6 {
