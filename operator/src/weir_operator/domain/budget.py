@@ -20,11 +20,15 @@ NAMED = 8  # policies named in a message; with a budget of 8 rules there are not
 
 @dataclass(frozen=True, slots=True)
 class Applicant:
-    """A policy that wants a place. `fixed`: it stays whatever the budget says, because it is running already."""
+    """A policy that wants a place. `fixed`: it stays whatever the budget says, because it is running already.
+
+    `instead` is the version that stays whatever the budget says if this one finds no place.
+    """
 
     policy: Policy
     created_at: int
     fixed: bool = False
+    instead: Policy | None = None
 
     @property
     def rank(self) -> tuple[int, str]:
@@ -32,9 +36,9 @@ class Applicant:
         return self.created_at, self.policy.id
 
     @property
-    def weight(self) -> int:
-        """How many of its rules cost anything."""
-        return sum(rule.mode is not Mode.DISABLED for rule in self.policy.rules)
+    def versions(self) -> tuple[Policy, ...]:
+        """What may get its place, the first choice first."""
+        return (self.policy,) if self.instead in (None, self.policy) else (self.policy, self.instead)
 
 
 @dataclass(slots=True)
@@ -49,26 +53,37 @@ class _Room:
 def over_budget(applicants: Iterable[Applicant], budget: int) -> dict[str, Problem]:
     """The policies that find no place beside those that came before them, by id, each with what it is told.
 
-    The order of `applicants` does not matter. A policy that is refused takes no place from those after it.
+    The order of `applicants` does not matter. A policy that is refused takes no place from those after it, except for
+    the version that stays instead.
     """
     ranked = sorted(applicants, key=lambda applicant: applicant.rank)
-    weights = [applicant.weight for applicant in ranked]
-    rooms: dict[int, list[_Room]] = {}
-    for crowd in find_crowds([applicant.policy for applicant in ranked], weights, budget):
+    versions = [version for applicant in ranked for version in applicant.versions]
+    weights = [_weight(version) for version in versions]
+    rooms: list[list[_Room]] = [[] for _ in versions]
+    for crowd in find_crowds(versions, weights, budget):
         room = _Room(crowd)
         for index in crowd.members:
-            rooms.setdefault(index, []).append(room)
+            rooms[index].append(room)
     refused: dict[str, Problem] = {}
-    for index in sorted(rooms):
-        policy, weight = ranked[index].policy, weights[index]
-        full = next((room for room in rooms[index] if room.taken + weight > budget), None)
-        if full is not None and not ranked[index].fixed:
-            refused[policy.id] = _problem(full, weight, budget)
-            continue
+    first = 0
+    for applicant in ranked:
+        index, last = first, first + len(applicant.versions) - 1
+        first = last + 1
+        full = next((room for room in rooms[index] if room.taken + weights[index] > budget), None)
+        if full is not None and not applicant.fixed:
+            refused[applicant.policy.id] = _problem(full, weights[index], budget)
+            if applicant.instead is None:
+                continue
+            index = last
         for room in rooms[index]:
-            room.taken += weight
-            room.placed.append(policy.id)
+            room.taken += weights[index]
+            room.placed.append(applicant.policy.id)
     return refused
+
+
+def _weight(policy: Policy) -> int:
+    """How many of its rules cost anything."""
+    return sum(rule.mode is not Mode.DISABLED for rule in policy.rules)
 
 
 def _problem(room: _Room, weight: int, budget: int) -> Problem:

@@ -107,22 +107,26 @@ def _policies(
     inputs = {item.meta.id: item for item in sorted(policies, key=lambda item: item.meta.id)}
     pieces: dict[str, Policy] = {}
     outcomes: dict[str, Outcome] = {}
+    applicants: list[Applicant] = []
     for name, policy in inputs.items():
         result = _compile(policy, gateway)
+        last = _last_version(policy, gateway, running.get(name))
         if isinstance(result, Policy):
             pieces[name], outcomes[name] = result, Outcome()
+            applicants.append(Applicant(result, policy.meta.created_at, instead=last))
+            continue
+        outcomes[name] = _refused(result, last)
+        if last is not None:
+            pieces[name] = last
+            applicants.append(Applicant(last, policy.meta.created_at, fixed=True))
+    for name, problem in over_budget(applicants, gateway.rule_budget).items():
+        last = _last_version(inputs[name], gateway, running.get(name))
+        outcomes[name] = _refused((problem,), last)
+        if last is not None:
+            pieces[name] = last
         else:
-            outcomes[name] = _refuse(policy, result, gateway, running.get(name), pieces)
-    while True:
-        applicants = (
-            Applicant(piece, inputs[name].meta.created_at, fixed=not outcomes[name].accepted)
-            for name, piece in pieces.items()
-        )
-        refused = over_budget(applicants, gateway.rule_budget)
-        if not refused:
-            return dict(sorted(pieces.items())), outcomes
-        for name, problem in refused.items():  # a version that is kept instead needs room as well, so look again
-            outcomes[name] = _refuse(inputs[name], (problem,), gateway, running.get(name), pieces)
+            del pieces[name]
+    return pieces, outcomes
 
 
 def _compile(policy: PolicyInput, gateway: Gateway) -> Policy | tuple[Problem, ...]:
@@ -133,22 +137,16 @@ def _compile(policy: PolicyInput, gateway: Gateway) -> Policy | tuple[Problem, .
     return compile_policy(policy.meta, policy.spec, gateway)
 
 
-def _refuse(
-    policy: PolicyInput,
-    problems: tuple[Problem, ...],
-    gateway: Gateway,
-    running: Policy | None,
-    pieces: dict[str, Policy],
-) -> Outcome:
-    """Put the last accepted version into `pieces`, or none; say so."""
-    pieces.pop(policy.meta.id, None)
+def _last_version(policy: PolicyInput, gateway: Gateway, running: Policy | None) -> Policy | None:
+    """The version that stays if the policy is refused as it is now."""
     # A later generation than the object's own is of an object of the same name that was deleted since.
     if running is None or running.generation > policy.meta.generation:
-        return Outcome(problems)
-    if not still_allowed(running, policy.meta.namespace, gateway):
-        return Outcome(problems)
-    pieces[running.id] = running
-    return Outcome(problems, kept=True, kept_generation=running.generation)
+        return None
+    return running if still_allowed(running, policy.meta.namespace, gateway) else None
+
+
+def _refused(problems: tuple[Problem, ...], last: Policy | None) -> Outcome:
+    return Outcome(problems) if last is None else Outcome(problems, kept=True, kept_generation=last.generation)
 
 
 def _remarks(lost: Iterable[Defeat], loser: OverrideInput, policies: Mapping[str, Policy]) -> tuple[str, ...]:
