@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from weir_operator.domain.gateways import ANY_HOST
-from weir_operator.domain.matching import PathPattern, parse_path
+from weir_operator.domain.matching import PathPattern, methods_with_head, parse_path
 from weir_operator.domain.ruleset import Policy, Route
 
 # Patterns with parameters at different places can meet in more ways than can be walked, and compiling must not keep the
@@ -196,11 +196,9 @@ def _hosts(policy: Policy) -> list[PathPattern]:
 
 def _routes(policy: Policy) -> list[tuple[PathPattern, frozenset[str]]]:
     """The policy's path patterns, each with its methods; none = all."""
-    return [(_path_pattern(route), _methods(route)) for route in policy.match.routes] or [(_EVERYTHING, frozenset())]
-
-
-def _methods(route: Route) -> frozenset[str]:
-    return frozenset((*route.methods, "HEAD") if "GET" in route.methods else route.methods)  # GET covers HEAD
+    return [(_path_pattern(route), methods_with_head(route.methods)) for route in policy.match.routes] or [
+        (_EVERYTHING, frozenset())
+    ]
 
 
 @functools.lru_cache(maxsize=65_536)  # arbitrary: all patterns of a large cluster, since most of them stay the same

@@ -101,6 +101,12 @@ def _segment_flaw(segment: str) -> tuple[str, str] | None:  # noqa: PLR0911  a t
     return None
 
 
+def methods_with_head(methods: Iterable[str]) -> frozenset[str]:
+    """The methods of the requests that a route with these matches: GET covers HEAD. None = all."""
+    given = frozenset(methods)
+    return given | {"HEAD"} if "GET" in given else given
+
+
 def check_methods(methods: Iterable[str], field: str) -> list[Problem]:
     """What is wrong with a list of methods."""
     return [

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from weir_operator.domain.algorithms import Limit
 from weir_operator.domain.gateways import Gateway
 from weir_operator.domain.limit_checks import parse_limit
-from weir_operator.domain.matching import PathPattern, check_methods, parse_path
+from weir_operator.domain.matching import PathPattern, check_methods, methods_with_head, parse_path
 from weir_operator.domain.problems import Problem, invalid
 from weir_operator.domain.source_checks import Routes, check_key, check_source, is_header_value
 from weir_operator.domain.specs import HeaderSource, PolicySpec, RouteSpec, RuleSpec
@@ -110,12 +110,12 @@ def _check_cost(cost: int, limits: Limits, path: str) -> Iterator[Problem]:
 def _overlap(route: RouteSpec, pattern: PathPattern, other: RouteSpec, other_pattern: PathPattern | Problem) -> bool:
     if isinstance(other_pattern, Problem):
         return True  # that route has its own problem; say nothing on top
-    common = not route.methods or not other.methods or set(route.methods) & set(other.methods)
-    return bool(common) and pattern.overlaps(other_pattern)
+    mine, theirs = methods_with_head(route.methods), methods_with_head(other.methods)
+    return (not mine or not theirs or not mine.isdisjoint(theirs)) and pattern.overlaps(other_pattern)
 
 
 def _methods_cover(mine: Sequence[str], theirs: Sequence[str]) -> bool:
-    return not mine or (bool(theirs) and set(theirs) <= set(mine))
+    return not mine or (bool(theirs) and methods_with_head(theirs) <= methods_with_head(mine))
 
 
 def check_route(route: RouteSpec, path: str) -> list[Problem]:

@@ -130,6 +130,12 @@ FAULTS = [
         "put it before",
     ),
     (
+        "shadowed-head",
+        with_rule(cost=(cost("/v1/a", 2, "GET"), cost("/v1/a", 3, "HEAD"))),
+        "spec.rules[burst].cost[1].match",
+        "put it before",
+    ),
+    (
         "unreachable-cost",
         replace(with_rule(cost=(cost("/v2/a"),)), routes=(RouteSpec("/v1/*"),)),
         "spec.rules[burst].cost[0].match",
@@ -224,3 +230,13 @@ def test_defaults_are_filled_in() -> None:
 def test_a_cost_that_is_only_partly_shadowed_is_fine() -> None:
     spec = with_rule(cost=(cost("/v1/a", 2, "GET"), cost("/v1/a", 3), cost("/v1/*", 0)))
     assert [entry.cost for entry in compiled(spec).rules[0].cost] == [2, 3, 0]
+
+
+def test_the_cost_of_head_is_one_of_a_route_for_get() -> None:
+    spec = replace(with_rule(cost=(cost("/x", 2, "HEAD"),)), routes=(RouteSpec("/x", ("GET",)),))
+    assert [entry.cost for entry in compiled(spec).rules[0].cost] == [2]
+
+
+def test_a_cost_of_head_leaves_get_to_the_entry_after_it() -> None:
+    spec = with_rule(cost=(cost("/x", 2, "HEAD"), cost("/x", 3, "GET")))
+    assert [entry.cost for entry in compiled(spec).rules[0].cost] == [2, 3]
