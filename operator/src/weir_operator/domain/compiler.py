@@ -73,8 +73,9 @@ def compile_ruleset(
         compiled, outcomes[name] = _override(override, pieces, policy_outcomes, kept_overrides.get(name), gateway)
         if compiled is not None:
             found.append(compiled)
-    ordered = in_order(found, {name: item.meta.created_at for name, item in inputs.items()})
-    for loser, lost in defeats(ordered).items():
+    created_at = {name: item.meta.created_at for name, item in inputs.items()}
+    ordered = in_order(found, created_at)
+    for loser, lost in defeats(ordered, created_at).items():
         if outcomes[loser].accepted:  # a kept version is not what its object says, and that has problems of its own
             outcomes[loser] = replace(outcomes[loser], notes=_remarks(lost, inputs[loser], pieces))
     ruleset = Ruleset(gateway.name, tuple(pieces.values()), ordered, _jwt(gateway))

@@ -10,7 +10,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
 
 from weir_operator.domain.overriding import Override, Subject
 
@@ -23,28 +25,51 @@ def in_order(overrides: Iterable[Override], created_at: Mapping[str, int]) -> tu
     return tuple(sorted(overrides, key=lambda override: (-_sources(override), -created_at[override.id], override.id)))
 
 
+class Rank(StrEnum):
+    """Why one override comes before another one."""
+
+    MORE_SPECIFIC = "more specific"
+    """It names further sources, and so wins for some of the other's requests only."""
+    NEWER = "newer"
+    """It has the very same subject, so the other one never holds for it while this one does."""
+    FIRST_BY_NAME = "first by name"
+    """The same, but both were created in the same second."""
+
+
 @dataclass(frozen=True, slots=True)
 class Defeat:
     """An override that loses against another one with a subject of its own, for a rule, at a common time.
 
-    `wholly`: the winner has the very same subject, so the loser never holds for it while the winner does. Otherwise
-    the winner names further sources, and wins for some of the subject's requests.
+    `since` and `until` (Unix seconds) say when that is, where it is not the loser's whole time.
     """
 
     rule: str
     subject: tuple[Subject, ...]
     winner: str
-    wholly: bool
+    rank: Rank
+    since: int | None = None
+    until: int | None = None
 
     def remark(self, place: int) -> str:
         """What the loser is told; `place` is the subject's in its spec. The value is never named."""
-        how = "newer" if self.wholly else "more specific"
-        share = "" if self.wholly else " for some of its requests"
-        return f'spec.subjects[{place}]: for rule "{self.rule}" the {how} override "{self.winner}" wins{share}'
+        start = f'spec.subjects[{place}]: for rule "{self.rule}" the'
+        match self.rank:
+            case Rank.MORE_SPECIFIC:
+                return f'{start} more specific override "{self.winner}" wins for some of its requests{self._when()}'
+            case Rank.NEWER:
+                return f'{start} newer override "{self.winner}" wins{self._when()}'
+            case Rank.FIRST_BY_NAME:
+                why = "created in the same second, it comes first by name"
+                return f'{start} override "{self.winner}" wins{self._when()}: {why}'
+
+    def _when(self) -> str:
+        since = "" if self.since is None else f" from {_text(self.since)}"
+        until = "" if self.until is None else f" {'to' if since else 'until'} {_text(self.until)}"
+        return since + until
 
 
-def defeats(ordered: Sequence[Override]) -> dict[str, list[Defeat]]:
-    """By override, what it loses to which other one; `ordered` is by precedence."""
+def defeats(ordered: Sequence[Override], created_at: Mapping[str, int]) -> dict[str, list[Defeat]]:
+    """By override, what it loses to which other one; `ordered` is by precedence, `created_at` as for `in_order`."""
     holders: dict[_Place, list[Override]] = {}
     shapes: dict[tuple[str, str], set[_Shape]] = {}
     for override in ordered:
@@ -53,21 +78,28 @@ def defeats(ordered: Sequence[Override]) -> dict[str, list[Defeat]]:
             shapes.setdefault((override.policy, rule), set()).add(_shape(subject))
     found: dict[str, list[Defeat]] = {}
     for (policy, rule, subject), holding in holders.items():
-        _note(found, holding, holding, Defeat(rule, subject, "", wholly=True))
+        for winner, loser in _pairs(holding, holding):
+            rank = Rank.NEWER if created_at[winner.id] > created_at[loser.id] else Rank.FIRST_BY_NAME
+            found.setdefault(loser.id, []).append(_defeat(rule, subject, winner, loser, rank))
         for part in _parts(subject, shapes[policy, rule]):
-            _note(found, holding, holders.get((policy, rule, part), []), Defeat(rule, part, "", wholly=False))
+            for winner, loser in _pairs(holding, holders.get((policy, rule, part), [])):
+                found.setdefault(loser.id, []).append(_defeat(rule, part, winner, loser, Rank.MORE_SPECIFIC))
     return found
 
 
-def _note(
-    found: dict[str, list[Defeat]], winners: Sequence[Override], losers: Sequence[Override], defeat: Defeat
-) -> None:
-    """Note for each loser the first winner before it in precedence whose time it shares."""
+def _pairs(winners: Sequence[Override], losers: Sequence[Override]) -> Iterator[tuple[Override, Override]]:
+    """For each loser the first winner before it in precedence whose time it shares."""
     for loser in losers:
         before = itertools.takewhile(lambda winner, loser=loser: winner is not loser, winners)  # type: ignore[misc]
         winner = next((winner for winner in before if _share_time(winner, loser)), None)
         if winner is not None:
-            found.setdefault(loser.id, []).append(replace(defeat, winner=winner.id))
+            yield winner, loser
+
+
+def _defeat(rule: str, subject: tuple[Subject, ...], winner: Override, loser: Override, rank: Rank) -> Defeat:
+    since = winner.not_before if (winner.not_before or 0) > (loser.not_before or 0) else None
+    until = winner.not_after if _end(winner) < _end(loser) else None
+    return Defeat(rule, subject, winner.id, rank, since, until)
 
 
 def _parts(subject: tuple[Subject, ...], shapes: set[_Shape]) -> Iterator[tuple[Subject, ...]]:
@@ -94,3 +126,7 @@ def _share_time(one: Override, other: Override) -> bool:
 
 def _end(override: Override) -> float:
     return math.inf if override.not_after is None else override.not_after
+
+
+def _text(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -226,7 +226,7 @@ def _override_message(subject: Subject, now: datetime) -> str:
         return f"begins at {_rfc3339(datetime.fromtimestamp(piece.not_before, UTC))}"
     if subject.policy_mode in {Mode.SHADOW, Mode.DISABLED}:
         return f"its policy is in mode {subject.policy_mode}, so nothing is refused"
-    return "in force"
+    return "in force where no other override outranks it: see Accepted" if subject.outcome.notes else "in force"
 
 
 def _kept_message(outcome: Outcome, programming: Programming) -> str:

@@ -232,6 +232,13 @@ def test_an_override_tells_where_in_its_life_it_is(piece: Override, mode: Mode, 
     assert words in status["conditions"][-1]["message"]
 
 
+def test_an_override_that_is_outranked_does_not_say_that_it_is_in_force_everywhere() -> None:
+    outranked = Outcome(notes=('spec.subjects[0]: for rule "r" the newer override "t/new" wins',))
+    status = override_status(Subject(obj(), outranked, RUNS, override(), Mode.ENFORCE), NOW)
+    message = "in force where no other override outranks it: see Accepted (on 2 of 2 limiters)"
+    assert {c["type"]: c["message"] for c in status["conditions"]}["Ready"] == message
+
+
 def test_an_override_that_has_ended_needs_no_limiter() -> None:
     status = override_status(Subject(obj(), Outcome(), MOVES, override(not_after=0)), NOW)
     assert judged(status)["Programmed"] == ("True", "Programmed")
