@@ -41,7 +41,7 @@ def check_numbers(change: Change, rules: Iterable[Rule], gateway: Gateway | None
         for plan, limit in limits_of(rule):
             where = f'with rule "{rule.name}"' + (f' and plan "{plan}"' if plan else "")
             if isinstance(change, int):
-                problems += _check_product(multiplied(limit, change), dearest, where, gateway)
+                problems += _check_product(multiplied(limit, change), dearest, where)
             else:
                 problems += _check_new(change, limit, dearest, where, gateway)
     return problems
@@ -67,17 +67,26 @@ def _check_new(new: NewLimit, limit: Limit, dearest: int, where: str, gateway: G
         yield invalid(found.path, f"{where}, {found.message}", found.hint)
 
 
-def _check_product(product: Limit, dearest: int, where: str, gateway: Gateway | None) -> Iterator[Problem]:
-    for found in _check_result(product, dearest, gateway):
-        number = found.path.rpartition(".")[2]
-        yield invalid("spec.factor", f"{where}, it makes a {number} that cannot be: {found.message}", found.hint)
+def _check_product(product: Limit, dearest: int, where: str) -> Iterator[Problem]:
+    """How long requests may wait is not asked: a factor leaves that as the rule has it."""
+    found = check_limit(product, "spec.limit")
+    too_large = bool(found) or isinstance(product, LeakyBucket)
+    hint = f"write a {'smaller' if too_large else 'larger'} factor, or leave this rule out of spec.rules"
+    for problem in found or _check_cost(product, dearest):
+        number = problem.path.rpartition(".")[2]
+        yield invalid("spec.factor", f"{where}, it makes {number} {getattr(product, number)}: {problem.message}", hint)
 
 
 def _check_result(limit: Limit, dearest: int, gateway: Gateway | None) -> Iterator[Problem]:
     found = check_limit(limit, "spec.limit")
     yield from found
     yield from check_holding(limit, "spec.limit", gateway) if gateway else ()
-    if found or dearest <= limit.largest_cost:
+    if not found:
+        yield from _check_cost(limit, dearest)
+
+
+def _check_cost(limit: Limit, dearest: int) -> Iterator[Problem]:
+    if dearest <= limit.largest_cost:
         return
     message = f"the dearest request costs {dearest}, and the limit can give at most {limit.largest_cost}"
     match limit:

@@ -144,7 +144,7 @@ FAULTS = [
     ("factor-too-large", multiplying("1000.001"), "spec.factor", '"0.001" to "1000"'),
     ("factor-too-fine", multiplying("1.2345"), "spec.factor", '"0.001" to "1000"'),
     ("factor-in-another-form", multiplying("1e3"), "spec.factor", '"0.001" to "1000"'),
-    ("burst-times-factor-below-cost", multiplying("0.5"), "spec.factor", "at least 10"),
+    ("burst-times-factor-below-cost", multiplying("0.5"), "spec.factor", "a larger factor"),
     ("queue-of-a-token-bucket", setting(queue=1), "spec.limit.queue", "only rules that have it"),
     ("never", replace(SPEC, not_before=5, not_after=5), "spec.startsAt", "swap"),
     ("burst-below-cost", setting(burst=9), "spec.limit.burst", "at least 10"),

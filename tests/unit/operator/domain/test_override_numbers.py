@@ -72,11 +72,23 @@ def test_a_factor_is_read_exactly(milli: int) -> None:
 
 
 FAULTS: list[tuple[str, NewLimit | int, Rule, str, str]] = [
-    ("product-beyond-all-counts", 1_000_000, rule(TokenBucket(10**10, SECOND, 1)), "spec.factor", "to 1000000000000"),
-    ("product-beyond-a-log", 101_000, rule(LOG), "spec.factor", "to 10000"),
-    ("product-that-is-inexact", 1_000_000, rule(replace(COUNTER, requests=105)), "spec.factor", "at most 104249"),
-    ("product-in-a-plan", 101_000, rule(SlidingWindowLog(1, SECOND), LOG), "spec.factor", "to 10000"),
-    ("product-below-a-cost", 500, rule(LOG, cost=60), "spec.factor", "at least 60"),
+    (
+        "product-beyond-all-counts",
+        1_000_000,
+        rule(TokenBucket(10**10, SECOND, 1)),
+        "spec.factor",
+        "write a smaller factor",
+    ),
+    ("product-beyond-a-log", 101_000, rule(LOG), "spec.factor", "write a smaller factor"),
+    (
+        "product-that-is-inexact",
+        1_000_000,
+        rule(replace(COUNTER, requests=105)),
+        "spec.factor",
+        "write a smaller factor",
+    ),
+    ("product-in-a-plan", 101_000, rule(SlidingWindowLog(1, SECOND), LOG), "spec.factor", "write a smaller factor"),
+    ("product-below-a-cost", 500, rule(LOG, cost=60), "spec.factor", "write a larger factor"),
     ("burst-of-a-window", NewLimit(burst=5), rule(WINDOW), "spec.limit.burst", "only rules that have it"),
     ("period-of-a-month", NewLimit(period_us=SECOND), rule(MONTH), "spec.limit.period", "only rules that have it"),
     ("delay-of-a-log", NewLimit(max_delay_us=9), rule(LOG), "spec.limit.maxDelay", "only rules that have it"),
@@ -131,3 +143,16 @@ def test_no_problem_quotes_more_of_a_factor_than_a_line() -> None:
     problem = parse_factor("9" * 10_000)
     assert isinstance(problem, Problem)
     assert len(str(problem)) < 200
+
+
+def test_a_factor_that_cannot_be_says_which_number_it_makes_and_what_to_do_with_the_factor() -> None:
+    (small,) = check_numbers(500, [rule(BUCKET, cost=150)], GATEWAY)
+    assert str(small) == (
+        'spec.factor: with rule "r", it makes burst 100: the dearest request costs 150, and the limit can give at most '
+        "100; write a larger factor, or leave this rule out of spec.rules"
+    )
+    (large,) = check_numbers(101_000, [rule(LOG)], GATEWAY)
+    assert str(large) == (
+        'spec.factor: with rule "r", it makes requests 10100: 10100 is out of range; write a smaller factor, or leave '
+        "this rule out of spec.rules"
+    )
