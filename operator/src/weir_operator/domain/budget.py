@@ -16,6 +16,7 @@ from weir_operator.domain.problems import Problem
 from weir_operator.domain.ruleset import Policy
 
 NAMED = 8  # policies named in a message; with a budget of 8 rules there are not more
+_ASK = "or ask the gateway's administrator for a larger ruleBudget"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +91,12 @@ def _problem(room: _Room, weight: int, budget: int) -> Problem:
     others: Sequence[str] = sorted(room.placed)
     if not others:
         message = f"has {weight} rules, and a request may meet at most {budget} on this gateway"
-        hint = "write fewer rules, or several policies for different routes"
+        hint = f"write fewer rules, or several policies for different routes, {_ASK}"
         return Problem("spec.rules", Reason.BUDGET_EXCEEDED, message, hint)
     more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
     message = (
         f"{room.crowd.request} would meet {room.taken + weight} rules, and at most {budget} are allowed on this "
         f"gateway; {room.taken} of them are of older policies: {', '.join(others[:NAMED])}{more}"
     )
-    hint = "match fewer hosts or routes, or write fewer rules"
+    hint = f"match fewer hosts or routes, or write fewer rules, {_ASK}"
     return Problem("spec.match", Reason.BUDGET_EXCEEDED, message, hint)

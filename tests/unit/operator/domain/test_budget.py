@@ -49,7 +49,7 @@ def test_the_last_of_the_policies_that_meet_in_one_request_is_refused_with_that_
     assert refused(8, first, second, third) == {
         "team/third": "spec.match: a request for api.test/v1/users would meet 9 rules, and at most 8 are allowed on "
         "this gateway; 7 of them are of older policies: team/first, team/second; match fewer hosts or routes, or write "
-        "fewer rules"
+        "fewer rules, or ask the gateway's administrator for a larger ruleBudget"
     }
     assert list(refused(8, third, second, first)) == ["team/first"]
     assert refused(9, first, second, third) == {}
@@ -58,7 +58,7 @@ def test_the_last_of_the_policies_that_meet_in_one_request_is_refused_with_that_
 def test_a_policy_with_too_many_rules_of_its_own_is_refused_alone() -> None:
     assert refused(8, policy("big", rules=9)) == {
         "team/big": "spec.rules: has 9 rules, and a request may meet at most 8 on this gateway; write fewer rules, or "
-        "several policies for different routes"
+        "several policies for different routes, or ask the gateway's administrator for a larger ruleBudget"
     }
 
 
