@@ -48,7 +48,9 @@ def check_numbers(change: Change, rules: Iterable[Rule], gateway: Gateway | None
 
 
 def _check_new(new: NewLimit, limit: Limit, dearest: int, where: str, gateway: Gateway | None) -> Iterator[Problem]:
-    foreign = new.foreign(limit)
+    # Of queue: 0 the longest wait of 0 only follows, which the user need not have written.
+    derived = {"max_delay_us"} if new.queue == 0 and new.max_delay_us == 0 else set()
+    foreign = [attribute for attribute in new.foreign(limit) if attribute not in derived]
     kind = f"calendar windows ({limit.calendar})" if isinstance(limit, CalendarWindow) else limit.algorithm
     for attribute in foreign:
         path = f"spec.limit.{_API_NAMES.get(attribute, attribute)}"

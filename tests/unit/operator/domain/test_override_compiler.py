@@ -248,3 +248,9 @@ def test_a_queue_of_nobody_takes_the_longest_wait_with_it() -> None:
     problems = compile_override(META, setting(queue=0, max_delay_us=5), against, GATEWAY)
     assert isinstance(problems, tuple)
     assert [problem.path for problem in problems] == ["spec.limit.maxDelay"]
+
+
+def test_a_queue_that_the_algorithm_lacks_is_the_only_fault_of_a_queue_of_nobody() -> None:
+    problems = compile_override(META, replace(setting(queue=0), rules=("burst",)), policy(), GATEWAY)
+    assert isinstance(problems, tuple)
+    assert {problem.path for problem in problems} == {"spec.limit.queue"}
