@@ -19,7 +19,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "inexact": (
         {"limit": {"algorithm": "SlidingWindowCounter", "requests": 1_000_000, "period": "24h"}},
         "Invalid",
-        "spec.rules[r].limit.requests: 1000000 is too much to be counted exactly per 86400000000 µs; at most 104249",
+        "spec.rules[r].limit.requests: 1000000 is too much to be counted exactly per 24h; at most 104249",
     ),
     "queue": (
         {"limit": {"algorithm": "LeakyBucket", **PERIOD, "queue": 5, "maxDelay": "1h"}},

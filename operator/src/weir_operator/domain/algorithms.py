@@ -18,6 +18,7 @@ from weir_operator.domain.limits import (
     MIN_PERIOD_US,
     Algorithm,
     Calendar,
+    duration_text,
 )
 from weir_operator.domain.problems import Problem, invalid
 from weir_operator.domain.wire import member
@@ -164,7 +165,7 @@ def check_limit(limit: Limit, path: str) -> list[Problem]:
             problems += _check_range(limit.queue, 0, MAX_QUEUE, f"{path}.queue")
     if not isinstance(limit, CalendarWindow) and not MIN_PERIOD_US <= limit.period_us <= MAX_EXACT:
         hint = "write a duration of at least 1ms, like 1s or 5m"
-        problems.append(invalid(f"{path}.period", f"{limit.period_us} µs cannot be a period", hint))
+        problems.append(invalid(f"{path}.period", f"{duration_text(limit.period_us)} cannot be a period", hint))
     return problems or _check_exactness(limit, path)
 
 
@@ -182,7 +183,8 @@ def _check_exactness(limit: Limit, path: str) -> list[Problem]:
             name, number, most = "requests", limit.requests, limit.largest_requests
         case _:
             return []
-    rate = f"per {limit.period_us} µs" if name == "requests" else f"at {limit.requests} per {limit.period_us} µs"
+    period = duration_text(limit.period_us)
+    rate = f"per {period}" if name == "requests" else f"at {limit.requests} per {period}"
     other = "a shorter period" if name == "requests" else "a rate whose requests divide the period more evenly"
     message = f"{number} is too much to be counted exactly {rate}"
     return [invalid(f"{path}.{name}", message, f"at most {most}, or {other}" if most else f"write {other}")]

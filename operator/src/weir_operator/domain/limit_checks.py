@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from weir_operator.domain.algorithms import (
     CalendarWindow,
@@ -37,7 +38,14 @@ def parse_limit(spec: LimitSpec, path: str, gateway: Gateway) -> Limit | tuple[P
     if problems:
         return tuple(problems)
     limit = limit_of(spec)
-    return (*check_limit(limit, path), *check_holding(limit, path, gateway)) or limit
+    found = (*check_limit(limit, path), *check_holding(limit, path, gateway))
+    if isinstance(limit, TokenBucket) and spec.burst is None:
+        found = tuple(_with_default_burst(problem) if problem.path == f"{path}.burst" else problem for problem in found)
+    return found or limit
+
+
+def _with_default_burst(problem: Problem) -> Problem:
+    return replace(problem, message=f"{problem.message} (burst, left out, is as much as requests)")
 
 
 def limit_of(spec: LimitSpec) -> Limit:

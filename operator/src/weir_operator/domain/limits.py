@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The closed sets of words around a limit, and the ranges in which its numbers can be enforced exactly.
 
-Words and bounds only: what each algorithm's numbers must fulfil is `algorithms`' business.
+Words, bounds and their text only: what each algorithm's numbers must fulfil is `algorithms`' business.
 """
 
 from __future__ import annotations
@@ -14,6 +14,16 @@ MAX_LOGGED = 10_000  # timestamps that one subject's log may hold: 80 kB in the 
 MIN_PERIOD_US = 1_000  # 1 ms: a shorter period is below what a network round trip can tell apart
 MAX_EXACT = 2**53 - 1  # the largest integer below which the store's doubles count every single one
 MIN_FACTOR_MILLI, MAX_FACTOR_MILLI = 1, 1_000_000  # 0.001 to 1000, in thousandths
+_UNITS_US = (("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("µs", 1))
+
+
+def duration_text(duration_us: int) -> str:
+    """A duration as users write it, like `24h` or `1m30s`; below a millisecond there is only our own `µs`."""
+    parts: list[str] = []
+    for unit, length_us in _UNITS_US:
+        count, duration_us = divmod(duration_us, length_us)
+        parts += [f"{count}{unit}"] if count else []
+    return "".join(parts) or "0s"
 
 
 class Algorithm(StrEnum):

@@ -16,7 +16,7 @@ from weir_operator.domain.algorithms import (
 )
 from weir_operator.domain.gateways import Gateway
 from weir_operator.domain.limit_checks import parse_limit
-from weir_operator.domain.limits import MAX_EXACT, Algorithm, Calendar
+from weir_operator.domain.limits import MAX_EXACT, Algorithm, Calendar, duration_text
 from weir_operator.domain.specs import LimitSpec
 from weir_operator.domain.time_zones import time_zones
 
@@ -126,3 +126,24 @@ def test_the_named_largest_number_is_accepted_and_the_next_one_is_not(number: st
 def test_time_zones_are_those_of_the_pinned_package_and_not_of_the_machine() -> None:
     assert {"UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "US/Eastern"} <= time_zones()
     assert len(time_zones()) > 500
+
+
+def test_a_period_is_named_as_it_was_written() -> None:
+    (problem,) = parse_limit(limit(COUNTER, 1_000_000, period_us=DAY), "limit", HOLDING)  # type: ignore[misc]
+    assert problem.message == "1000000 is too much to be counted exactly per 24h"
+
+
+def test_a_burst_that_was_left_out_is_not_blamed_without_a_word() -> None:
+    (problem,) = parse_limit(limit(Algorithm.TOKEN_BUCKET, 999_983, period_us=DAY), "limit", HOLDING)  # type: ignore[misc]
+    assert (problem.path, problem.message) == (
+        "limit.burst",
+        "999983 is too much to be counted exactly at 999983 per 24h (burst, left out, is as much as requests)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("duration_us", "text"),
+    [(DAY, "24h"), (90 * SECOND, "1m30s"), (250_000, "250ms"), (999, "999µs"), (0, "0s")],
+)
+def test_a_duration_is_written_as_users_write_it(duration_us: int, text: str) -> None:
+    assert duration_text(duration_us) == text
