@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from lab.store import Store
+from lab.waiting import eventually
 from rig.documents import document, limit, policy, rule
-from rig.envoy import Envoy
+from rig.envoy import Answer, Envoy
 from rig.sidecar import Sidecar
 
 HOUR_S = 3600
@@ -24,6 +26,17 @@ def own(requests: int, **members: Any) -> dict[str, Any]:
 
 async def admitted(envoy: Envoy, key: str, requests: int) -> int:
     return sum([(await envoy.key(key)).allowed for _ in range(requests)])
+
+
+async def until_refused(envoy: Envoy, key: str) -> Answer:
+    """Ask until memory refuses; what it lets pass waits for the store, and goes away."""
+    for _ in range(100):
+        asked = asyncio.ensure_future(envoy.key(key))
+        done, _ = await asyncio.wait([asked], timeout=0.2)
+        if done:
+            return asked.result()
+        asked.cancel()
+    raise AssertionError("memory refuses nobody")
 
 
 async def test_a_rule_of_one_instance_needs_no_store(start_sidecar: Callable[..., Sidecar]) -> None:
@@ -81,6 +94,29 @@ async def test_a_closed_rule_of_the_store_gives_back_what_memory_charged(start_s
         assert [(await envoy.key("k")).status for _ in range(5)] == [503] * 5
         sidecar.publish(document(policy(own(3))))
         assert await admitted(envoy, "k", 5) == 3
+
+
+@pytest.mark.requirement("R11")
+async def test_a_request_that_goes_away_while_the_store_is_asked_leaves_memory_as_it_was(
+    store: Store, sidecar: Sidecar, envoy: Envoy
+) -> None:
+    """Else a client over its own limit could spend everybody's, one reset stream after the other."""
+    everybody = rule("everybody", key=[], scope="Instance", limit=limit(4, period_s=HOUR_S))
+    sidecar.publish(document(policy(rule(limit=limit(1, period_s=HOUR_S)), everybody)))
+    assert await admitted(envoy, "greedy", 3) == 1
+    store.pause()
+    try:
+        gone = [asyncio.ensure_future(envoy.key("greedy")) for _ in range(3)]
+        # Memory has charged them as soon as it refuses, which needs no store.
+        refused = await until_refused(envoy, "other")
+        assert refused.problem["rule"] == "everybody"
+        for task in gone:
+            task.cancel()
+        given_back = {"reason": "client_gone", "outcome": "done"}
+        await asyncio.to_thread(eventually, lambda: sidecar.metric("weir_refunds_total", **given_back) >= 3, 10)
+    finally:
+        store.resume()
+    assert [(await envoy.key(f"client-{number}")).allowed for number in range(4)] == [True, True, True, False]
 
 
 async def test_all_rules_are_shown_wherever_they_are_counted(sidecar: Sidecar, envoy: Envoy) -> None:

@@ -41,8 +41,8 @@ def used(cluster: StoreCluster) -> list[int]:
     return sorted(round(debt / p) for _, _, _, debt, p, _ in records)
 
 
-def refunds(sidecars: list[Sidecar], outcome: str = "done") -> float:
-    return sum(sidecar.metric("weir_refunds_total", reason="partial", outcome=outcome) for sidecar in sidecars)
+def refunds(sidecars: list[Sidecar], outcome: str = "done", *, reason: str = "partial") -> float:
+    return sum(sidecar.metric("weir_refunds_total", reason=reason, outcome=outcome) for sidecar in sidecars)
 
 
 async def ask(envoy: Envoy, key: str, tenant: str) -> Answer:
@@ -63,6 +63,36 @@ async def test_a_refusal_in_one_slot_charges_nothing_in_another(cluster: StoreCl
         answers = [await ask(envoy, "k", "another") for _ in range(2)]
         assert [answer.status for answer in answers] == [200, 200]
         assert [(await ask(envoy, "k", f"tenant-{number}")).status for number in range(2)] == [200, 429]
+
+
+@pytest.mark.requirement("R11")
+@pytest.mark.parametrize("tenants", [2, 9], ids=["refused", "passing"])
+async def test_a_request_that_goes_away_while_two_slots_are_asked_charges_nothing(
+    cluster: StoreCluster, pair: list[Sidecar], tenants: int
+) -> None:
+    """Whether its other slot would have refused it or not."""
+    sidecar = pair[0]
+    rules = [
+        rule("keys", limit=limit(5, period_s=DAY)),
+        rule("tenants", key=[{"header": "x-tenant"}], limit=limit(tenants, period_s=DAY)),
+        rule("own", scope="Instance", limit=limit(5, period_s=DAY)),
+    ]
+    sidecar.publish(document(policy(*rules)))
+    async with Envoy.beside(sidecar.socket) as envoy:
+        assert [(await ask(envoy, "k", "t")).status for _ in range(2)] == [200, 200]
+        cluster.pause()
+        gone = [asyncio.ensure_future(ask(envoy, "k", "t")) for _ in range(3)]
+        await asyncio.sleep(0)
+        refused = await ask(envoy, "k", "t")
+        assert refused.problem["rule"] == "own", "the three before it were charged in memory and wait for the store"
+        for task in gone:
+            task.cancel()
+        # Memory's charge comes back at once.
+        await asyncio.to_thread(eventually, lambda: refunds([sidecar], reason="client_gone") == 3, 10)
+        cluster.resume()
+        await asyncio.to_thread(eventually, lambda: refunds([sidecar], reason="client_gone") == 6, 10)
+        assert used(cluster) == [2, 2]
+        assert [(await ask(envoy, "k", f"tenant-{number}")).status for number in range(4)] == [200] * 3 + [429]
 
 
 @pytest.mark.requirement("R11", "R12")

@@ -82,9 +82,7 @@ impl Decider {
         // Boxed, so that a request that is held keeps nothing of what deciding it took.
         match Box::pin(self.decide(message, patience)).await? {
             (answer, None) => Ok(answer),
-            (answer, Some(Held { waiting, refusal })) => {
-                Ok(self.queue.wait(waiting).await.map_or(refusal, |()| answer))
-            }
+            (answer, Some(Held { waiting, refusal })) => Ok(Queue::wait(waiting).await.map_or(refusal, |()| answer)),
         }
     }
 
@@ -125,34 +123,42 @@ impl Decider {
         grpc::frame(&wire::answer(prepared.respond(request, verdict, &delivery)))
     }
 
-    /// Counts in memory first: that is done at once, and the store need not be asked about what memory refuses.
+    /// Counts in memory first: that is done at once, and the store need not be asked about what memory refuses. A request
+    /// that goes away while the store is asked has its charge in memory given back, as `charge` is dropped.
     async fn judge(&self, prepared: &mut Prepared<'_>, deadline: Instant) -> Judged {
         let begun = Instant::now();
         let Shared { clock, memory, .. } = &*self.shared;
-        let counted = if prepared.needs_memory() { memory.decide(prepared, clock.now_us()) } else { None };
-        let mut judged = match counted.as_ref().map(Counted::part) {
-            Some(own) if !own.reply.allowed || !prepared.needs_store() => prepared.verdict_in_memory(&own).into(),
-            own if prepared.needs_store() => self.ask(prepared, own, deadline).await,
-            _ => prepared.verdict_without_store().into(),
-        };
-        match counted {
-            Some(counted) if judged.verdict.named.is_some() => memory.refund(&counted, clock.now_us()),
-            Some(counted) => {
-                if counted.reply.longest_hold_us() >= judged.verdict.hold_us(prepared) {
-                    judged.made = begun;
-                }
-                judged.charge.in_memory = Some(counted);
-            }
-            None => {}
+        let mut charge = Charge::none(&self.queue.desk);
+        if prepared.needs_memory() {
+            charge.in_memory = memory.decide(prepared, clock.now_us());
         }
-        judged
+        let (verdict, mut made) = match charge.in_memory.as_ref().map(Counted::part) {
+            Some(own) if !own.reply.allowed || !prepared.needs_store() => (prepared.verdict_in_memory(&own), begun),
+            own if prepared.needs_store() => self.ask(prepared, own, deadline, &mut charge).await,
+            _ => (prepared.verdict_without_store(), begun),
+        };
+        if verdict.named.is_some() {
+            charge.uncount();
+        } else if let Some(counted) = &charge.in_memory
+            && counted.reply.longest_hold_us() >= verdict.hold_us(prepared)
+        {
+            made = begun;
+        }
+        Judged { verdict, charge, made }
     }
 
-    /// The verdict with what the store says, beside what memory has let pass.
-    async fn ask(&self, prepared: &mut Prepared<'_>, own: Option<Part>, deadline: Instant) -> Judged {
+    /// The verdict with what the store says, beside what memory has let pass, and when it was made. What was charged for a
+    /// request that must be held is added to `charge`.
+    async fn ask(
+        &self,
+        prepared: &mut Prepared<'_>,
+        own: Option<Part>,
+        deadline: Instant,
+        charge: &mut Charge,
+    ) -> (Verdict, Instant) {
         let metrics = &self.shared.metrics;
         let sent = Instant::now();
-        let groups = Groups::ask(&self.shared, prepared, deadline).await;
+        let groups = Groups::ask(&self.queue.desk, prepared, deadline).await;
         let read = Instant::now();
         let late = groups.times_us().map(|now_us| self.lateness.of(now_us, read)).min().unwrap_or_default();
         if groups.failures.iter().all(|failure| *failure != StoreFailure::Connection) {
@@ -165,13 +171,14 @@ impl Decider {
             metrics.count_store_failure(StoreFailure::Protocol);
             prepared.verdict_on_store_failure(own.as_slice())
         });
-        let mut charge = Charge::default();
         if verdict.named.is_some() {
-            self.queue.refund(groups.charge(), RefundReason::Partial);
+            groups.give_back(RefundReason::Partial);
         } else if verdict.hold_us(prepared) > 0 {
-            charge = groups.charge();
+            charge.in_store = groups.charged();
+        } else {
+            groups.spend();
         }
-        Judged { verdict, charge, made: read.checked_sub(late).unwrap_or(read) }
+        (verdict, read.checked_sub(late).unwrap_or(read))
     }
 
     fn count(&self, live: &Live, prepared: &Prepared<'_>, verdict: &Verdict, held: bool) {

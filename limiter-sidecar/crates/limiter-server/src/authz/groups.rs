@@ -4,42 +4,67 @@
 //!
 //! Each call decides its own checks as a whole. Between the charge of one and the refusal of another, somebody else may be
 //! refused too early; nobody passes above a limit.
+//!
+//! A request may go away while the store is asked. Several calls are then asked to the end all the same, by a task of their
+//! own, and what they charged is given back: else a client over its own limit could spend everybody's by going away each
+//! time. One call alone charges all of its rules or none, so nobody spends with it what he may not spend; its charge stays,
+//! which costs only him, and saves every request a task.
+
+use std::mem::take;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use limiter_core::{Answer, BucketKey, Part, Prepared, Reply, ReplyError, StoreCall, Verdict};
 use tokio::time::Instant;
 
-use super::charge::Charge;
+use super::charge::{Charge, Desk, InStore};
+use crate::metrics::RefundReason;
 use crate::shared::Shared;
 use crate::store::StoreFailure;
 
-/// What the store said about a request.
-#[derive(Default)]
+/// What the store said about a request. Dropped before it was spent or taken over, it gives back what was charged.
 pub(super) struct Groups {
     /// The calls that were decided.
     decided: Vec<(StoreCall, Reply)>,
-    /// Why the others were not.
+    /// Those that may be asked again.
+    undecided: Vec<(StoreCall, Undecided)>,
+    /// Why the others were not decided.
     pub(super) failures: Vec<StoreFailure>,
+    desk: Arc<Desk>,
+}
+
+/// Why a call was not decided.
+#[derive(Clone, Copy)]
+enum Undecided {
+    /// The edges of its calendars do not enclose the store's time.
+    Stale {
+        now_us: u64,
+    },
+    Failed(StoreFailure),
 }
 
 impl Groups {
     /// Asks about every check that is counted in the store; ends at the latest at `deadline`.
-    pub(super) async fn ask(shared: &Shared, prepared: &mut Prepared<'_>, deadline: Instant) -> Self {
-        let calls = prepared.store_calls(shared.store.grouping());
-        let answers = decide_all(shared, &calls, deadline).await;
-        let mut groups = Self::default();
-        for (call, answer) in calls.into_iter().zip(answers) {
-            match answer {
-                Ok(Answer::Stale { now_us }) => {
+    pub(super) async fn ask(desk: &Arc<Desk>, prepared: &mut Prepared<'_>, deadline: Instant) -> Self {
+        let store = &desk.shared.store;
+        let calls = prepared.store_calls(store.grouping());
+        let alone = calls.len() == 1;
+        let mut groups = Self::decide(desk, calls, alone, deadline).await;
+        for (call, why) in take(&mut groups.undecided) {
+            let again: Vec<_> = match why {
+                Undecided::Stale { now_us } => {
                     prepared.set_clock(now_us);
-                    let turned = prepared.store_calls(shared.store.grouping()).into_iter();
-                    groups.decide_again(shared, turned.filter(|turned| turned.checks == call.checks), deadline).await;
+                    let turned = prepared.store_calls(store.grouping()).into_iter();
+                    turned.filter(|turned| turned.checks == call.checks).collect()
                 }
-                Err(StoreFailure::Migrating) => {
-                    groups.decide_again(shared, by_key(prepared, &call).into_iter(), deadline).await;
+                Undecided::Failed(StoreFailure::Migrating) => by_key(prepared, &call),
+                Undecided::Failed(failure) => {
+                    groups.failures.push(failure);
+                    continue;
                 }
-                answer => groups.note(shared, call, answer),
-            }
+            };
+            let alone = alone && again.len() == 1;
+            groups.take_over(Self::decide(desk, again, alone, deadline).await);
         }
         groups
     }
@@ -57,45 +82,95 @@ impl Groups {
         Ok(if settled { verdict } else { prepared.verdict_on_store_failure(&parts) })
     }
 
-    /// What the decided calls have charged.
-    ///
-    /// A call that failed may have charged too. Nobody knows when, so that charge stays until it expires: too little passes
-    /// then, never too much.
-    pub(super) fn charge(&self) -> Charge {
-        let charged = self.decided.iter().filter_map(|(call, reply)| Some((call.charged(reply)?, reply.now_us)));
-        Charge { in_store: charged.collect(), in_memory: None }
-    }
-
     /// The store's times at which the calls were decided, µs since the epoch.
     pub(super) fn times_us(&self) -> impl Iterator<Item = u64> {
         self.decided.iter().map(|(_, reply)| reply.now_us)
     }
 
-    async fn decide_again(&mut self, shared: &Shared, calls: impl Iterator<Item = StoreCall>, deadline: Instant) {
-        let calls: Vec<_> = calls.collect();
-        let answers = decide_all(shared, &calls, deadline).await;
-        for (call, answer) in calls.into_iter().zip(answers) {
-            self.note(shared, call, answer);
-        }
+    /// The request passes.
+    pub(super) fn spend(mut self) {
+        self.decided.clear();
     }
 
-    fn note(&mut self, shared: &Shared, call: StoreCall, answer: Result<Answer, StoreFailure>) {
-        match answer {
-            Ok(Answer::Decided(reply)) => {
-                shared.clock.learn(reply.now_us);
-                self.decided.push((call, reply));
-            }
-            // The edges were turned to the store's own time a moment ago.
-            Ok(Answer::Stale { .. }) => self.failures.push(StoreFailure::Protocol),
-            Err(failure) => self.failures.push(failure),
+    /// What the decided calls have charged: for the caller to spend or to give back.
+    ///
+    /// A call that failed may have charged too. Nobody knows when, so that charge stays until it expires: too little passes
+    /// then, never too much.
+    pub(super) fn charged(mut self) -> InStore {
+        self.take_charged()
+    }
+
+    /// Gives back what the decided calls have charged.
+    pub(super) fn give_back(mut self, reason: RefundReason) {
+        self.hand_in(reason);
+    }
+
+    /// One round of calls. `alone`: it is the only call of its request, which nothing of it outlives.
+    async fn decide(desk: &Arc<Desk>, calls: Vec<StoreCall>, alone: bool, deadline: Instant) -> Self {
+        if alone {
+            return Self::round(Arc::clone(desk), calls, deadline).await;
         }
+        let round = tokio::spawn(Self::round(Arc::clone(desk), calls, deadline));
+        // It fails only with the event loop itself.
+        round.await.unwrap_or_else(|_| {
+            let mut lost = Self::none(Arc::clone(desk));
+            lost.failures.push(StoreFailure::Other);
+            lost
+        })
+    }
+
+    async fn round(desk: Arc<Desk>, calls: Vec<StoreCall>, deadline: Instant) -> Self {
+        let shared = Arc::clone(&desk.shared);
+        let mut groups = Self::none(desk);
+        let answers = match calls.as_slice() {
+            [call] => vec![decide(&shared, call, deadline).await],
+            calls => join_all(calls.iter().map(|call| decide(&shared, call, deadline))).await,
+        };
+        for (call, answer) in calls.into_iter().zip(answers) {
+            match answer {
+                Ok(Answer::Decided(reply)) => {
+                    shared.clock.learn(reply.now_us);
+                    groups.decided.push((call, reply));
+                }
+                Ok(Answer::Stale { now_us }) => groups.undecided.push((call, Undecided::Stale { now_us })),
+                Err(failure) => groups.undecided.push((call, Undecided::Failed(failure))),
+            }
+        }
+        groups
+    }
+
+    fn none(desk: Arc<Desk>) -> Self {
+        Self { decided: Vec::new(), undecided: Vec::new(), failures: Vec::new(), desk }
+    }
+
+    /// Adds a second round, after which nothing is asked again.
+    fn take_over(&mut self, mut second: Self) {
+        self.decided.append(&mut second.decided);
+        self.failures.append(&mut second.failures);
+        self.failures.extend(take(&mut second.undecided).into_iter().map(|(_, why)| match why {
+            // The edges were turned to the store's own time a moment ago.
+            Undecided::Stale { .. } => StoreFailure::Protocol,
+            Undecided::Failed(failure) => failure,
+        }));
+    }
+
+    fn take_charged(&mut self) -> InStore {
+        let decided = take(&mut self.decided);
+        decided.iter().filter_map(|(call, reply)| Some((call.charged(reply)?, reply.now_us))).collect()
+    }
+
+    fn hand_in(&mut self, reason: RefundReason) {
+        let mut charge = Charge::none(&self.desk);
+        charge.in_store = self.take_charged();
+        charge.give_back(reason);
     }
 }
 
-async fn decide_all(shared: &Shared, calls: &[StoreCall], deadline: Instant) -> Vec<Result<Answer, StoreFailure>> {
-    match calls {
-        [call] => vec![decide(shared, call, deadline).await],
-        calls => join_all(calls.iter().map(|call| decide(shared, call, deadline))).await,
+impl Drop for Groups {
+    fn drop(&mut self) {
+        if !self.decided.is_empty() {
+            self.hand_in(RefundReason::ClientGone);
+        }
     }
 }
 

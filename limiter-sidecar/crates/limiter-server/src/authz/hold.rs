@@ -55,9 +55,9 @@ pub(super) enum NoPlace {
 ///
 /// At its time the charge is spent, also when nobody takes the answer any more: an Envoy that has just lost its patience
 /// passes the request on.
-struct Charge<F: FnOnce(RefundReason)> {
+struct Charge<F: FnOnce(Option<RefundReason>)> {
     leave: Instant,
-    give_back: Option<F>,
+    settle: Option<F>,
 }
 
 impl Room {
@@ -85,25 +85,26 @@ impl Room {
 }
 
 impl Place {
-    /// Waits for the time to leave. `give_back` is called, once, when the request does not come that far: also when the
-    /// returned future is dropped, because the client went away.
+    /// Waits for the time to leave. `settle` is called, once: with nothing when the charge is spent, or with why it must be
+    /// given back, because the request does not come that far. So also when the returned future is dropped, because the
+    /// client went away. A future that never began to wait drops `settle` instead.
     ///
     /// # Errors
     /// [`NoPlace::Draining`] as soon as it shows that the limiter ends before that time.
-    pub(super) async fn wait(mut self, give_back: impl FnOnce(RefundReason)) -> Result<(), NoPlace> {
+    pub(super) async fn wait(mut self, settle: impl FnOnce(Option<RefundReason>)) -> Result<(), NoPlace> {
         let (entered, leave) = (Instant::now(), self.leave);
-        let mut charge = Charge { leave, give_back: Some(give_back) };
+        let mut charge = Charge { leave, settle: Some(settle) };
         let too_late = |end: &Option<Instant>| end.is_some_and(|end| is_too_late(leave, end));
         tokio::select! {
             biased;
             () = sleep_until(leave) => {
-                charge.give_back = None;
+                charge.settle(None);
                 self.seat.metrics.hold.observe(entered.elapsed().as_secs_f64());
                 Ok(())
             }
             // The other side ends only with the server.
             Ok(_) = self.drain.wait_for(too_late) => {
-                charge.refund(RefundReason::Draining);
+                charge.settle(Some(RefundReason::Draining));
                 Err(NoPlace::Draining)
             }
         }
@@ -116,19 +117,17 @@ impl Drop for Seat {
     }
 }
 
-impl<F: FnOnce(RefundReason)> Charge<F> {
-    fn refund(&mut self, reason: RefundReason) {
-        if let Some(give_back) = self.give_back.take() {
-            give_back(reason);
+impl<F: FnOnce(Option<RefundReason>)> Charge<F> {
+    fn settle(&mut self, reason: Option<RefundReason>) {
+        if let Some(settle) = self.settle.take() {
+            settle(reason);
         }
     }
 }
 
-impl<F: FnOnce(RefundReason)> Drop for Charge<F> {
+impl<F: FnOnce(Option<RefundReason>)> Drop for Charge<F> {
     fn drop(&mut self) {
-        if Instant::now() < self.leave {
-            self.refund(RefundReason::ClientGone);
-        }
+        self.settle((Instant::now() < self.leave).then_some(RefundReason::ClientGone));
     }
 }
 

@@ -12,9 +12,8 @@ use limiter_core::{Prepared, Verdict};
 use tokio::time::Instant;
 
 use super::Drain;
-use super::charge::Charge;
+use super::charge::{Charge, Desk};
 use super::hold::{NoPlace, Place, Room};
-use super::refunds::Refunds;
 use crate::metrics::RefundReason;
 use crate::options::Options;
 use crate::shared::Shared;
@@ -25,7 +24,7 @@ const SETTLE_TIME: Duration = Duration::from_secs(1);
 /// Where requests wait, and where their charges go if they give up.
 pub(super) struct Queue {
     room: Room,
-    refunds: Refunds<Charge>,
+    pub(super) desk: Arc<Desk>,
 }
 
 /// A verdict with what was charged for it.
@@ -36,7 +35,7 @@ pub(super) struct Judged {
     pub(super) made: Instant,
 }
 
-/// A request that has a place to wait.
+/// A request that has a place to wait. Dropped, it gives its charge back.
 pub(super) struct Waiting {
     pub(super) hold_us: u64,
     place: Place,
@@ -50,21 +49,9 @@ impl Queue {
         options: &Options,
         drain: Drain,
     ) -> (Self, impl Future<Output = ()> + use<>) {
-        let metrics = Arc::clone(&shared.metrics);
-        let room = Room::new(options.max_held, drain, Arc::clone(&metrics));
-        let shared = Arc::clone(shared);
-        let (refunds, work) = Refunds::new(metrics, move |charge: Charge| {
-            let shared = Arc::clone(&shared);
-            async move { charge.give_back(&shared).await }
-        });
-        (Self { room, refunds }, work)
-    }
-
-    /// Gives back what was charged for a request that does not pass.
-    pub(super) fn refund(&self, charge: Charge, reason: RefundReason) {
-        if !charge.is_empty() {
-            self.refunds.hand_in(charge, reason);
-        }
+        let room = Room::new(options.max_held, drain, Arc::clone(&shared.metrics));
+        let (desk, refunds) = Desk::new(shared);
+        (Self { room, desk }, refunds)
     }
 
     /// Takes a place for a request that must wait; nobody waits for its answer after `patience`. A request for which there
@@ -78,12 +65,13 @@ impl Queue {
         let Judged { verdict, charge, made } = judged;
         let hold_us = verdict.hold_us(prepared);
         if hold_us == 0 {
+            charge.spend();
             return (verdict, None);
         }
         match self.room.enter(made + Duration::from_micros(hold_us), patience) {
             Ok(place) => (verdict, Some(Waiting { hold_us, place, charge })),
             Err(reason) => {
-                self.refund(charge, reason.into());
+                charge.give_back(reason.into());
                 (verdict.without_hold(prepared), None)
             }
         }
@@ -93,20 +81,17 @@ impl Queue {
     ///
     /// # Errors
     /// [`NoPlace`] when it must be refused after all; its charge is then given back, as it is when this is dropped.
-    pub(super) async fn wait(&self, waiting: Waiting) -> Result<(), NoPlace> {
+    pub(super) async fn wait(waiting: Waiting) -> Result<(), NoPlace> {
         let Waiting { place, charge, .. } = waiting;
-        place.wait(|reason| self.refund(charge, reason)).await
+        let settle = |reason: Option<RefundReason>| match reason {
+            None => charge.spend(),
+            Some(reason) => charge.give_back(reason),
+        };
+        place.wait(settle).await
     }
 
     /// Returns when nothing is left to be given back, or the time for it is over.
     pub(super) async fn settle(&self) {
-        self.refunds.flush(SETTLE_TIME).await;
-    }
-}
-
-impl From<Verdict> for Judged {
-    /// A verdict of this moment for which nothing was charged in the store.
-    fn from(verdict: Verdict) -> Self {
-        Self { verdict, charge: Charge::default(), made: Instant::now() }
+        self.desk.flush(SETTLE_TIME).await;
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct PreflightLabels {
 /// Why a charge was given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum RefundReason {
-    /// The client went away while its request was held.
+    /// The client went away before its request could leave: while it was held, or while the store was asked.
     ClientGone,
     /// The request had to be held, and as many are held as may.
     HeldFull,

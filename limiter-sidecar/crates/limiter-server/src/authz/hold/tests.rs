@@ -14,12 +14,13 @@ struct Bench {
     drain: watch::Sender<Option<Instant>>,
     metrics: Arc<Metrics>,
     given_back: Arc<Mutex<Vec<RefundReason>>>,
+    spent: Arc<Mutex<u32>>,
 }
 
 fn bench(most: usize) -> Bench {
     let (drain, metrics) = (watch::Sender::new(None), Arc::new(Metrics::new()));
     let room = Room::new(most, drain.subscribe(), Arc::clone(&metrics));
-    Bench { room, drain, metrics, given_back: Arc::default() }
+    Bench { room, drain, metrics, given_back: Arc::default(), spent: Arc::default() }
 }
 
 impl Bench {
@@ -29,12 +30,23 @@ impl Bench {
 
     /// Holds a request for `after` in a task of its own, which has begun to wait when this returns.
     async fn hold(&self, after: Duration) -> tokio::task::JoinHandle<Result<Instant, NoPlace>> {
-        let (place, given_back) = (self.enter(after).unwrap(), Arc::clone(&self.given_back));
-        let task = tokio::spawn(async move {
-            place.wait(move |reason| given_back.lock().unwrap().push(reason)).await.map(|()| Instant::now())
-        });
+        let (place, settle) = (self.enter(after).unwrap(), self.settle());
+        let task = tokio::spawn(async move { place.wait(settle).await.map(|()| Instant::now()) });
         yield_now().await;
         task
+    }
+
+    /// Writes down what becomes of a charge.
+    fn settle(&self) -> impl FnOnce(Option<RefundReason>) + Send + 'static {
+        let (given_back, spent) = (Arc::clone(&self.given_back), Arc::clone(&self.spent));
+        move |reason| match reason {
+            Some(reason) => given_back.lock().unwrap().push(reason),
+            None => *spent.lock().unwrap() += 1,
+        }
+    }
+
+    fn spent(&self) -> u32 {
+        *self.spent.lock().unwrap()
     }
 
     fn given_back(&self) -> Vec<RefundReason> {
@@ -55,7 +67,7 @@ async fn a_held_request_leaves_at_its_time_and_keeps_its_charge() {
     let leave = Instant::now() + SECOND;
     let left = bench.hold(SECOND).await.await.unwrap().unwrap();
     assert!((leave..=leave + TICK).contains(&left));
-    assert_eq!(bench.given_back(), []);
+    assert_eq!((bench.given_back(), bench.spent()), (vec![], 1));
     assert!(bench.shows("weir_hold_seconds_count 1"));
 }
 
@@ -118,21 +130,21 @@ async fn whoever_goes_away_gets_its_charge_back_and_makes_room() {
     let held = bench.hold(SECOND).await;
     held.abort();
     assert!(held.await.unwrap_err().is_cancelled());
-    assert_eq!(bench.given_back(), [RefundReason::ClientGone]);
+    assert_eq!((bench.given_back(), bench.spent()), (vec![RefundReason::ClientGone], 0));
     assert!(bench.enter(SECOND).is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn whoever_goes_away_at_its_time_has_spent_its_charge() {
     let bench = bench(1);
-    let (place, given_back) = (bench.enter(SECOND).unwrap(), Arc::clone(&bench.given_back));
+    let (place, settle) = (bench.enter(SECOND).unwrap(), bench.settle());
     // A future that is dropped before its timer was looked at, as on a busy event loop.
-    let waiting = place.wait(move |reason| given_back.lock().unwrap().push(reason));
+    let waiting = place.wait(settle);
     let mut waiting = Box::pin(waiting);
     assert!(futures_util::poll!(waiting.as_mut()).is_pending());
     advance(SECOND).await;
     drop(waiting);
-    assert_eq!(bench.given_back(), []);
+    assert_eq!((bench.given_back(), bench.spent()), (vec![], 1));
 }
 
 #[tokio::test(start_paused = true)]
