@@ -145,7 +145,7 @@ def _problem(details: ErrorDetails, spec: Object, model: type[ApiModel]) -> Prob
         case "extra_forbidden":
             message, hint = "is an unknown field", did_you_mean(field, _siblings(location, model))
         case "string_pattern_mismatch":
-            message, hint = f"{_quoted(location, details)} is malformed", _PATTERNS.get(field, "")
+            message, hint = f"{_quoted(location, details)} is malformed", _pattern_hint(field, location)
         case "enum":
             message, hint = f"{_quoted(location, details)} is no choice", f"write {context['expected']}"
         case "greater_than_equal" | "less_than_equal":
@@ -162,6 +162,12 @@ def _problem(details: ErrorDetails, spec: Object, model: type[ApiModel]) -> Prob
         case _:
             message, hint = details["msg"][:1].lower() + details["msg"][1:], _HINTS.get(kind, "")
     return invalid(_path(location, spec), message, hint)
+
+
+def _pattern_hint(field: str, location: Location) -> str:
+    if field == "path" and "key" in location:
+        return "write the name of a route's parameter, like org"
+    return _PATTERNS.get(field, "")
 
 
 def _quoted(location: Location, details: ErrorDetails) -> str:

@@ -248,3 +248,12 @@ def test_nothing_that_a_user_can_write_raises(metadata: Any, spec: Any) -> None:
         ):
             parsed = parse_any(obj)
             assert isinstance(parsed.spec, tuple) or spec
+
+
+def test_a_malformed_parameter_of_a_key_is_not_taken_for_a_route() -> None:
+    found = problems("RateLimitPolicy", {"rules": [{**RULE, "key": [{"path": "{org}"}]}]})
+    assert [str(problem) for problem in found] == [
+        'spec.rules[burst].key[0].path: "{org}" is malformed; write the name of a route\'s parameter, like org'
+    ]
+    (found,) = problems("RateLimitPolicy", {"rules": [RULE], "match": {"routes": [{"path": "x"}]}})
+    assert found.hint == 'write a path that starts with "/"'
