@@ -5,20 +5,21 @@
 //! Owns which rules hold. Who waits, and where, is the server's matter.
 
 use crate::prepare::{Prepared, RuleUse};
-use crate::reply::{CheckReply, Reply, Wait};
+use crate::reply::{CheckReply, Wait};
+use crate::ruleset::Scope;
 use crate::verdict::{Decision, Outcome, Verdict};
-
-impl Reply {
-    /// The longest time that a rule wants the request to be held, in µs, in shadow or not.
-    pub fn longest_hold_us(&self) -> u64 {
-        self.checks.iter().copied().map(hold_of).max().unwrap_or_default()
-    }
-}
 
 impl Verdict {
     /// How long the request that passes must be held, in µs: until the last of its enforcing rules lets it leave.
     pub fn hold_us(&self, prepared: &Prepared<'_>) -> u64 {
         self.longest_hold(prepared).map_or(0, |(_, hold_us)| hold_us)
+    }
+
+    /// The same of the rules of one scope alone.
+    pub fn hold_in_us(&self, prepared: &Prepared<'_>, scope: Scope) -> u64 {
+        let ours = prepared.rules().iter().zip(self.holds_us());
+        let ours = ours.filter(|(rule, _)| self.named.is_none() && rule.rule.enforces() && rule.rule.scope() == scope);
+        ours.map(|(_, hold_us)| hold_us).max().unwrap_or_default()
     }
 
     /// What each rule of [`Prepared::rules`] wants the request to be held for, in µs, in shadow or not.
@@ -111,6 +112,21 @@ mod tests {
         assert_eq!(300, passing([200, 300, 9_000]).hold_us(&prepared));
         assert_eq!(0, passing([0, 0, 9_000]).hold_us(&prepared));
         assert_eq!(vec![200, 300, 9_000], passing([200, 300, 9_000]).holds_us().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_rules_of_each_scope_hold_by_themselves_and_those_in_shadow_not_at_all() {
+        let ruleset = one_policy(json!([
+            rule(json!({})),
+            rule(json!({"name": "own", "scope": "Instance"})),
+            rule(json!({"name": "dry", "scope": "Instance", "mode": "Shadow"})),
+        ]));
+        let prepared = get("/", KEY).prepare(&ruleset);
+        let verdict = passing([300, 200, 9_000]);
+        let holds = [Scope::Region, Scope::Instance].map(|scope| verdict.hold_in_us(&prepared, scope));
+        assert_eq!([300, 200], holds);
+        let refused = Verdict { named: Some(0), ..verdict };
+        assert_eq!(0, refused.hold_in_us(&prepared, Scope::Instance));
     }
 
     #[test]

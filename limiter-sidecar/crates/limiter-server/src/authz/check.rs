@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use limiter_core::{Delivery, Part, PayloadPlace, Prepared, Request, Verdict};
+use limiter_core::{Delivery, Part, PayloadPlace, Prepared, Request, Scope, Verdict};
 use tokio::time::Instant;
 
 use super::Drain;
@@ -132,19 +132,18 @@ impl Decider {
         if prepared.needs_memory() {
             charge.in_memory = memory.decide(prepared, clock.now_us());
         }
-        let (verdict, mut made) = match charge.in_memory.as_ref().map(Counted::part) {
+        let (verdict, made) = match charge.in_memory.as_ref().map(Counted::part) {
             Some(own) if !own.reply.allowed || !prepared.needs_store() => (prepared.verdict_in_memory(&own), begun),
             own if prepared.needs_store() => self.ask(prepared, own, deadline, &mut charge).await,
             _ => (prepared.verdict_without_store(), begun),
         };
         if verdict.named.is_some() {
             charge.uncount();
-        } else if let Some(counted) = &charge.in_memory
-            && counted.reply.longest_hold_us() >= verdict.hold_us(prepared)
-        {
-            made = begun;
         }
-        Judged { verdict, charge, made }
+        // Each place holds from the moment when it charged.
+        let until = |from: Instant, scope| from + Duration::from_micros(verdict.hold_in_us(prepared, scope));
+        let leave = until(begun, Scope::Instance).max(until(made, Scope::Region));
+        Judged { verdict, charge, leave }
     }
 
     /// The verdict with what the store says, beside what memory has let pass, and when it was made. What was charged for a

@@ -31,8 +31,8 @@ pub(super) struct Queue {
 pub(super) struct Judged {
     pub(super) verdict: Verdict,
     pub(super) charge: Charge,
-    /// When the verdict was made, by the store's schedule.
-    pub(super) made: Instant,
+    /// When the request may leave if it must be held, by the schedules of the store and of memory.
+    pub(super) leave: Instant,
 }
 
 /// A request that has a place to wait. Dropped, it gives its charge back.
@@ -62,13 +62,13 @@ impl Queue {
         prepared: &Prepared<'_>,
         patience: Option<Instant>,
     ) -> (Verdict, Option<Waiting>) {
-        let Judged { verdict, charge, made } = judged;
+        let Judged { verdict, charge, leave } = judged;
         let hold_us = verdict.hold_us(prepared);
         if hold_us == 0 {
             charge.spend();
             return (verdict, None);
         }
-        match self.room.enter(made + Duration::from_micros(hold_us), patience) {
+        match self.room.enter(leave, patience) {
             Ok(place) => (verdict, Some(Waiting { hold_us, place, charge })),
             Err(reason) => {
                 charge.give_back(reason.into());
