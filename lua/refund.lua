@@ -2,7 +2,8 @@
 --[[ Give back what one call of decide.lua charged, for a request that then did not take place.
 
   KEYS[i]    counters       as in decide.lua
-  ARGV[1]    plan           as in decide.lua: the rules that were charged, with the numbers they were charged by
+  ARGV[1]    plan           as in decide.lua: the rules that were charged, with the numbers they were charged by; but b
+                            of a bucket is what it owed before that charge, or less: max(0, (reset_us - 1) x l - a)
   ARGV[2]    charged_at_us  the now_us of that call's reply, one double, big-endian
   ARGV[3]    now_us         digits; absent = this server's own clock
 
@@ -12,8 +13,8 @@
   Cost       O(records), O(entries) for a log; one TIME, per key one GET and at most one SET or DEL
 
   Nobody may have more afterwards than if the call had never been made. So nothing is given back where that is not
-  certain: after a change of the limit, after the window of the charge, and of what has drained since. A record's time
-  stays, and so does the key's expiry, which only can be later than needed.
+  certain: after a change of the limit, after the window of the charge, and of what may have drained since. A record's
+  time stays, and so does the key's expiry, which only can be later than needed.
 ]]
 
 local call, pack, unpack, floor = redis.call, struct.pack, struct.unpack, math.floor
@@ -29,11 +30,12 @@ if not now then
   now = time[1] * 1000000 + time[2]
 end
 
--- What a bucket still owes without that charge, as of the record's time; nil if the limit has changed.
-local function bucket(increment, p, l, at, debt, old_p, old_l)
+-- What a bucket still owes without that charge, as of the record's time; nil if the limit has changed. Nothing of
+-- the charge can be lost before what was owed has drained. A clock that was behind is in both, `before` and `drained`.
+local function bucket(increment, before, p, l, at, debt, old_p, old_l)
   if p == old_p and l == old_l then
     local drained = math.max(0, math.max(now, at) - charged_at) * l
-    debt = debt - math.max(0, increment - drained)
+    debt = debt - math.max(0, increment - math.max(0, drained - before))
     return debt - math.max(0, now - at) * l > 0, debt, p, l
   end
 end
@@ -105,7 +107,7 @@ local function find(value, id)
   end
 end
 
-local function refund_record(key, kind, id, window_end, a, _, c, d)
+local function refund_record(key, kind, id, window_end, a, b, c, d)
   local value = call('GET', key)
   local from = value and find(value, id)
   if not from then
@@ -117,7 +119,7 @@ local function refund_record(key, kind, id, window_end, a, _, c, d)
   end
   local left, new_x, new_y, new_z
   if kind == TOKEN_BUCKET or kind == LEAKY_BUCKET then
-    left, new_x, new_y, new_z = bucket(a, c, d, at, x, y, z)
+    left, new_x, new_y, new_z = bucket(a, b, c, d, at, x, y, z)
   elseif kind == SLIDING_COUNTER then
     left, new_x, new_y, new_z = sliding_counter(a, c, at, x, y, z)
   else

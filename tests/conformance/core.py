@@ -33,7 +33,8 @@ class Core:
 
     def refund(self, now_us: int, charged_at_us: int, rules: Sequence[Rule]) -> None:
         """Give back what a call of these rules has charged."""
-        step = {"now_us": now_us, "refund": True, "charged_at_us": charged_at_us, "rules": _as_json(rules)}
+        step: dict[str, Any] = {"now_us": now_us, "refund": True, "charged_at_us": charged_at_us}
+        step["rules"] = _as_json(rules, refund=True)
         assert self._run([step]) == [[1]]
 
     def check_ttl(self, key: str, ttl_ms: int) -> None:
@@ -45,8 +46,8 @@ class Core:
         return replies[len(self.steps) - len(steps) :]
 
 
-def _as_json(rules: Sequence[Rule]) -> list[dict[str, Any]]:
+def _as_json(rules: Sequence[Rule], *, refund: bool = False) -> list[dict[str, Any]]:
     return [
         {"key": rule.stored_under, "id": rule.id, "kind": kind, "enforcing": rule.enforcing, "numbers": row}
-        for rule, (kind, row) in ((rule, wire.numbers(rule)) for rule in rules)
+        for rule, (kind, row) in ((rule, wire.numbers(rule, refund=refund)) for rule in rules)
     ]

@@ -61,7 +61,7 @@ class Script:
     def refund(self, now_us: int, charged_at_us: int, rules: Sequence[Rule]) -> None:
         """Give back what a call of these rules has charged."""
         keys = map(self.stored_key, wire.keys(rules))
-        argv = (wire.plan(rules), wire.double(charged_at_us), str(now_us))
+        argv = (wire.plan(rules, refund=True), wire.double(charged_at_us), str(now_us))
         assert self.client.eval(REFUND, len(wire.keys(rules)), *keys, *argv) == 1
 
     def check_ttl(self, key: str, ttl_ms: int) -> None:

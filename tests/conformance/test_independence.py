@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model import Model, Rule, charged
-from strategies import algorithms, at, histories, rule, traffic
+from reading import START_US
+from strategies import algorithms, at, histories, leaky_buckets, rule, token_buckets, traffic
 from vector import Call
 
 
@@ -75,6 +76,39 @@ def test_refund_never_gives_more_than_the_call_had_taken(
         if place >= refunded_after:
             asked = [rule(at(limit, now_us), 0)]
             assert model.decide(now_us, asked)[3] <= alone.decide(now_us, asked)[3]
+
+
+@given(limit=st.one_of(token_buckets, leaky_buckets), data=st.data())
+@settings(max_examples=300)
+def test_bucket_is_given_back_all_of_a_charge_and_no_more(limit: Any, data: st.DataObject) -> None:
+    """Also while the clock steps back. All of it, as long as that drains which was owed before the charge."""
+    pace_us = limit.p // limit.l + 1
+    steps = st.tuples(st.integers(-pace_us, 3 * pace_us), st.integers(1, 4))
+    drawn = data.draw(st.lists(steps, min_size=1, max_size=12))
+    taken = data.draw(st.integers(0, len(drawn) - 1))
+    model, alone, now_us = Model(), Model(), START_US
+    given_back: tuple[int, list[Rule]] | None = None
+    for place, (distance_us, cost) in enumerate(drawn):
+        now_us += distance_us
+        rules = [rule(limit, cost)]
+        reply = model.decide(now_us, rules)
+        if place == taken and reply[0] == 1:
+            given_back = now_us, charged(rules, reply)
+        elif reply[0] == 1:
+            alone.decide(now_us, rules)
+    if given_back is None:
+        return
+    then_us = max(now_us, given_back[0] + data.draw(st.integers(0, 3 * pace_us)))
+    latest_us = max(then_us, *(record.at_us for record in model.records["subject"].values()))
+    drained = (latest_us - given_back[0]) * limit.l
+    model.refund(then_us, *given_back)
+    for at_us in (then_us, latest_us, latest_us + data.draw(st.integers(0, 9 * pace_us))):
+        left, never = (of.decide(at_us, [rule(limit, 0)]) for of in (model, alone))
+        assert left[3] <= never[3]
+        if at_us >= latest_us:
+            assert left[5] >= never[5]
+            if drained <= given_back[1][0].owed_before and not any(step < 0 for step, _ in drawn):
+                assert left == never
 
 
 def _by_rule(rules: Sequence[Rule], reply: list[int]) -> dict[str, list[int]]:

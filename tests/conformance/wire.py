@@ -17,13 +17,13 @@ from model import (
 )
 
 
-def numbers(rule: Rule) -> tuple[int, list[int]]:
+def numbers(rule: Rule, *, refund: bool = False) -> tuple[int, list[int]]:
     """The kind of a rule, and its four numbers, or eight for a calendar."""
     limit: object = rule.limit
     match limit:
         case TokenBucket() | LeakyBucket():
             kind = 1 if isinstance(limit, TokenBucket) else 2
-            return kind, [rule.cost * limit.p, limit.capacity, limit.p, limit.l]
+            return kind, [rule.cost * limit.p, rule.owed_before if refund else limit.capacity, limit.p, limit.l]
         case FixedWindow():
             return 3, [rule.cost, limit.requests, limit.period_us, 0]
         case SlidingWindowCounter():
@@ -41,12 +41,12 @@ def keys(rules: Sequence[Rule]) -> list[str]:
     return list(dict.fromkeys(rule.stored_under for rule in rules))
 
 
-def plan(rules: Sequence[Rule]) -> bytes:
+def plan(rules: Sequence[Rule], *, refund: bool = False) -> bytes:
     """ARGV[1] of a call."""
     indices = {key: index for index, key in enumerate(keys(rules), start=1)}
     packed = b""
     for rule in rules:
-        kind, row = numbers(rule)
+        kind, row = numbers(rule, refund=refund)
         head = struct.pack(">BBB8s", kind, indices[rule.stored_under], rule.enforcing, rule.id.encode())
         packed += head + struct.pack(f">{len(row)}d", *row)
     return packed

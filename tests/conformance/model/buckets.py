@@ -88,14 +88,23 @@ class Bucket:
         debt = self.owed(record, now_us).debt + cost * self.p
         return BucketRecord(later(now_us, record), debt, self.p, self.l)
 
-    def refund(self, record: BucketRecord, cost: int, charged_at_us: int, now_us: int) -> BucketRecord | None:
-        """See Limit. What has drained since the charge is not given back, nor anything after a changed limit."""
+    def refund(
+        self, record: BucketRecord, cost: int, owed_before: int, charged_at_us: int, now_us: int
+    ) -> BucketRecord | None:
+        """See Limit. Nothing after a changed limit, nor what may have drained: what was owed before drains first."""
         if record.at_us < charged_at_us or (record.p, record.l) != (self.p, self.l):
             return record
         drained = max(0, later(now_us, record) - charged_at_us) * self.l
-        debt = record.debt - max(0, cost * self.p - drained)
+        debt = record.debt - max(0, cost * self.p - max(0, drained - owed_before))
         left = BucketRecord(record.at_us, debt, record.p, record.l)
         return left if debt > 0 and left.ends_us > now_us else None
+
+    def owed_before(self, cost: int, reset_us: int) -> int:
+        """What was owed before a charge whose reply told that reset: less than a microsecond's drain too little.
+
+        If the clock was behind, the time until it had caught up is in it, as in what drains from the reply's time on.
+        """
+        return min(MAX_EXACT, max(0, (reset_us - 1) * self.l - cost * self.p))
 
     def owed(self, record: BucketRecord | None, now_us: int) -> Owed:
         """The debt at the faster of the rates under which the record was charged and by which it is asked for now."""

@@ -52,8 +52,11 @@ class Limit(Protocol):
         """The record after a cost that passes."""
         ...
 
-    def refund(self, record: Any, cost: int, charged_at_us: int, now_us: int) -> Any:
-        """The record without that charge, as far as it is certain; None if nothing is left in it."""
+    def refund(self, record: Any, cost: int, owed_before: int, charged_at_us: int, now_us: int) -> Any:
+        """The record without that charge, as far as it is certain; None if nothing is left in it.
+
+        `owed_before`: what a bucket owed before the charge, or less.
+        """
         ...
 
 

@@ -46,7 +46,14 @@ class SlidingWindowLog:
         at_us = later(now_us, record)
         return LogRecord(at_us, self.period_us, (*self._inside(record, now_us), *[at_us] * cost))
 
-    def refund(self, record: LogRecord, cost: int, charged_at_us: int, now_us: int) -> LogRecord | None:  # noqa: ARG002
+    def refund(
+        self,
+        record: LogRecord,
+        cost: int,
+        owed_before: int,  # noqa: ARG002
+        charged_at_us: int,
+        now_us: int,  # noqa: ARG002
+    ) -> LogRecord | None:
         """See Limit. As many units of that time as the call had, if they are still there."""
         entries = list(record.entries)
         for _ in range(min(cost, entries.count(charged_at_us))):

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from model.buckets import LeakyBucket
+from model.buckets import Bucket, LeakyBucket
 from model.limit import Limit, Record, StaleEdgesError, ceil_div
 from model.log import SlidingWindowLog
 
@@ -16,13 +16,14 @@ STALE = -1  # instead of allowed: the edges of a calendar rule do not enclose th
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of a call. `id` has eight characters."""
+    """One rule of a call. `id` has eight characters; `owed_before` is of a bucket's charge that is given back."""
 
     key: str
     id: str
     limit: Limit
     cost: int = 1
     enforcing: bool = True
+    owed_before: int = 0
 
     @property
     def stored_under(self) -> str:
@@ -73,7 +74,7 @@ class Model:
         for rule in rules:
             bucket = self.records.get(rule.stored_under, {})
             if rule.id in bucket:
-                left = rule.limit.refund(bucket.pop(rule.id), rule.cost, charged_at_us, now_us)
+                left = rule.limit.refund(bucket.pop(rule.id), rule.cost, rule.owed_before, charged_at_us, now_us)
                 if left is not None:
                     bucket[rule.id] = left
 
@@ -92,4 +93,10 @@ def charged(rules: Sequence[Rule], reply: Sequence[int]) -> list[Rule]:
     """The rules that a call has charged, by its reply: what may be refunded."""
     if reply[0] != 1:
         return []
-    return [rule for place, rule in enumerate(rules) if reply[2 + 4 * place] == 1 and rule.cost > 0]
+    taken: list[Rule] = []
+    for place, rule in enumerate(rules):
+        ok, _, _, reset_us = reply[2 + 4 * place : 6 + 4 * place]
+        if ok == 1 and rule.cost > 0:
+            before = rule.limit.owed_before(rule.cost, reset_us) if isinstance(rule.limit, Bucket) else 0
+            taken.append(replace(rule, owed_before=before))
+    return taken

@@ -67,7 +67,14 @@ class Window:
         at_us = later(now_us, record)
         return WindowRecord(at_us, self._used(record, now_us) + cost, self.window(at_us)[1])
 
-    def refund(self, record: WindowRecord, cost: int, charged_at_us: int, now_us: int) -> WindowRecord | None:  # noqa: ARG002
+    def refund(
+        self,
+        record: WindowRecord,
+        cost: int,
+        owed_before: int,  # noqa: ARG002
+        charged_at_us: int,
+        now_us: int,  # noqa: ARG002
+    ) -> WindowRecord | None:
         """See Limit. Only within the window of the charge."""
         try:
             _, end_us = self.window(charged_at_us)
@@ -137,7 +144,14 @@ class SlidingWindowCounter:
         seen = self._roll(record, now_us)
         return replace(seen, current=seen.current + cost)
 
-    def refund(self, record: CounterRecord, cost: int, charged_at_us: int, now_us: int) -> CounterRecord | None:  # noqa: ARG002
+    def refund(
+        self,
+        record: CounterRecord,
+        cost: int,
+        owed_before: int,  # noqa: ARG002
+        charged_at_us: int,
+        now_us: int,  # noqa: ARG002
+    ) -> CounterRecord | None:
         """See Limit. From the window of the charge, while it is one of the two."""
         previous_start_us = record.start_us - record.period_us
         if record.at_us < charged_at_us or record.period_us != self.period_us or charged_at_us < previous_start_us:

@@ -7,7 +7,7 @@
 mod bucket;
 mod debt;
 mod log;
-mod refund;
+pub(crate) mod refund;
 mod sliding;
 mod state;
 mod window;
@@ -155,7 +155,7 @@ fn exact(number: u64) -> f64 {
 
 /// Back from a double that holds a whole number from 0 to 2^53.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and in range; the cast saturates")]
-fn whole(number: f64) -> u64 {
+pub(crate) fn whole(number: f64) -> u64 {
     number as u64
 }
 

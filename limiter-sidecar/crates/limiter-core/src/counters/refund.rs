@@ -9,11 +9,12 @@ use super::debt::Rate;
 use super::state::State;
 use super::window::around;
 use super::{Charge, Counters, exact};
-use crate::limit::{Demand, Kind};
+use crate::limit::{Demand, Kind, MAX_EXACT};
+use crate::reply::CheckReply;
 
 impl<K: Eq + Hash + Clone> Counters<K> {
     /// Gives back what `charges` took at `charged_at_us` (the reply's time). They must be those that were charged: shadow
-    /// rules that did not pass are not among them.
+    /// rules that did not pass are not among them. Each with the demand that [`Demand::given_back`] makes of its own.
     pub fn refund(&mut self, now_us: u64, charged_at_us: u64, charges: &[Charge<K>]) {
         for charge in charges {
             let Some(records) = self.records.get_mut(&charge.key) else { continue };
@@ -25,9 +26,26 @@ impl<K: Eq + Hash + Clone> Counters<K> {
     }
 }
 
+impl Demand {
+    /// What is asked of a refund, by the reply to the charge: a bucket's second number is then what it owed before.
+    pub(crate) fn given_back(mut self, check: &CheckReply) -> Self {
+        let [taken, second, _, drain_per_us] = &mut self.numbers;
+        if matches!(self.kind, Kind::TokenBucket | Kind::LeakyBucket) {
+            *second = owed_before(*taken, *drain_per_us, check.reset_us);
+        }
+        self
+    }
+}
+
+/// What a bucket owed before a charge after which it was reset in `reset_us`, or less, because that was rounded up. If the
+/// clock was behind, both this and what has drained since count the time until it has caught up.
+pub(crate) fn owed_before(taken: u64, drain_per_us: u64, reset_us: u64) -> u64 {
+    reset_us.saturating_sub(1).saturating_mul(drain_per_us).saturating_sub(taken).min(MAX_EXACT)
+}
+
 /// What is left of a state; nothing when it has nothing to say any more.
 fn give_back(state: State, demand: &Demand, charged_at: u64, now: u64) -> Option<State> {
-    let [taken, _, period, _] = demand.numbers;
+    let [taken, before, period, _] = demand.numbers;
     if state.at_us() < charged_at {
         return Some(state);
     }
@@ -37,9 +55,10 @@ fn give_back(state: State, demand: &Demand, charged_at: u64, now: u64) -> Option
             if rate != (Rate { weight, drain_per_us }) {
                 return Some(state);
             }
-            // What has drained since cannot be given back: perhaps it would have drained without the call, too.
+            // What was owed before the charge drains first. What has drained beyond it cannot be given back: perhaps it
+            // would have drained without the call, too.
             let drained = (exact(now).max(at) - exact(charged_at)) * drain_per_us;
-            let debt = debt - (exact(taken) - drained).max(0.0);
+            let debt = debt - (exact(taken) - (drained - exact(before)).max(0.0)).max(0.0);
             let still_owed = debt - (exact(now) - at).max(0.0) * drain_per_us;
             (still_owed > 0.0).then_some(State::Debt { at, debt, rate })
         }

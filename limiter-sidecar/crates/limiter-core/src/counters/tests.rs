@@ -87,8 +87,14 @@ impl Subject {
         (0..requests).filter(|_| self.take(now_us, 1).ok).count().try_into().unwrap()
     }
 
+    /// Of a charge that found a bucket empty.
     fn refund(&mut self, now_us: u64, charged_at_us: u64, cost: u64) {
-        let charge = self.charge(charged_at_us, cost);
+        self.give_back(now_us, charged_at_us, cost, 0);
+    }
+
+    fn give_back(&mut self, now_us: u64, charged_at_us: u64, cost: u64, reset_us: u64) {
+        let mut charge = self.charge(charged_at_us, cost);
+        charge.demand = charge.demand.given_back(&CheckReply { ok: true, remaining: 0, wait: Wait::Us(0), reset_us });
         self.counters.refund(START_US + now_us, START_US + charged_at_us, &[charge]);
     }
 }

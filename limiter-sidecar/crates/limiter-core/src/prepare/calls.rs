@@ -2,8 +2,11 @@
 //! What the store is asked to decide: the script's KEYS and its plan as bytes that the server only ships. And the same for
 //! the rules that are counted in memory.
 
+use std::ops::Range;
+
 use super::{Check, Prepared, RuleUse};
-use crate::counters::Charge;
+use crate::counters::refund::owed_before;
+use crate::counters::{Charge, whole};
 use crate::limit::{Demand, Kind};
 use crate::reply::Reply;
 use crate::ruleset::Scope;
@@ -15,6 +18,9 @@ const RULE: usize = 43;
 
 /// A calendar's edges follow: four doubles more.
 const EDGES: usize = 32;
+
+/// Where a rule's second number is, which is another one in a refund.
+const SECOND: Range<usize> = 19..27;
 
 /// The plan counts its keys in one byte.
 const MAX_KEYS: usize = 255;
@@ -103,8 +109,8 @@ impl StoreCall {
         self.checks.push(place);
     }
 
-    /// The call that gives back what this one has charged: the script `refund`, with the reply's time. Nothing when nothing
-    /// was charged.
+    /// The call that gives back what this one has charged: the script `refund`, with the reply's time, and with what each
+    /// bucket owed before. Nothing when nothing was charged.
     pub fn charged(&self, reply: &Reply) -> Option<Self> {
         let mut charged =
             Self { keys: self.keys.clone(), plan: Vec::with_capacity(self.plan.len()), checks: Vec::new() };
@@ -115,10 +121,22 @@ impl StoreCall {
             rest = following;
             if reply.allowed && check.ok && takes(rule) {
                 charged.plan.extend(rule);
+                charged.set_owed_before(check.reset_us, length);
                 charged.checks.push(*place);
             }
         }
         (!charged.checks.is_empty()).then_some(charged)
+    }
+
+    /// Makes the plan's last rule, of that length, one of a refund.
+    fn set_owed_before(&mut self, reset_us: u64, length: usize) {
+        let from = self.plan.len().saturating_sub(length);
+        let Some(rule) = self.plan.get_mut(from..) else { return };
+        if let Some([taken, _, _, drain_per_us]) = bucket(rule)
+            && let Some(second) = rule.get_mut(SECOND)
+        {
+            second.copy_from_slice(&double(owed_before(taken, drain_per_us, reset_us)));
+        }
     }
 
     /// The call with what the store said to it.
@@ -131,7 +149,8 @@ impl LocalCall {
     /// The charges that this call has made, for giving them back.
     pub fn charged(&self, reply: &Reply) -> Vec<Charge<BucketKey>> {
         let judged = self.charges.iter().zip(&reply.checks);
-        judged.filter(|(_, check)| reply.allowed && check.ok).map(|(charge, _)| *charge).collect()
+        let charged = judged.filter(|(_, check)| reply.allowed && check.ok);
+        charged.map(|(charge, check)| Charge { demand: charge.demand.given_back(check), ..*charge }).collect()
     }
 
     /// The call with what memory said to it.
@@ -143,6 +162,17 @@ impl LocalCall {
 /// Whether a rule of the plan has a cost: its first number, after kind, key, flags and id.
 fn takes(rule: &[u8]) -> bool {
     rule.get(11..19).is_some_and(|cost| cost.iter().any(|byte| *byte != 0))
+}
+
+/// The numbers of a rule of the plan that is a bucket.
+fn bucket(rule: &[u8]) -> Option<[u64; 4]> {
+    let kind = *rule.first()?;
+    if kind != Kind::TokenBucket as u8 && kind != Kind::LeakyBucket as u8 {
+        return None;
+    }
+    let (numbers, []) = rule.get(11..RULE)?.as_chunks::<8>() else { return None };
+    let numbers: [[u8; 8]; 4] = numbers.try_into().ok()?;
+    Some(numbers.map(|number| whole(f64::from_be_bytes(number))))
 }
 
 /// Integers of a plan are below 2^53; what saturates above is above every limit.

@@ -201,17 +201,18 @@ proptest! {
         let (mut now_us, mut refunded) = (0, None);
         for (place, (distance_us, cost)) in calls.into_iter().enumerate() {
             now_us += distance_us;
-            if !with.take(now_us, cost).ok {
+            let reply = with.take(now_us, cost);
+            if !reply.ok {
                 continue;
             }
             if place == victim {
-                refunded = Some((now_us, cost));
+                refunded = Some((now_us, cost, reply.reset_us));
             } else {
                 prop_assert!(without.take(now_us, cost).ok);
             }
         }
-        if let Some((at_us, cost)) = refunded {
-            with.refund(now_us + later_us, at_us, cost);
+        if let Some((at_us, cost, reset_us)) = refunded {
+            with.give_back(now_us + later_us, at_us, cost, reset_us);
             let now_us = now_us + later_us;
             prop_assert!(with.take(now_us, 0).remaining <= without.take(now_us, 0).remaining);
         }

@@ -16,6 +16,49 @@ fn a_bucket_gets_back_what_has_not_drained_since() {
 }
 
 #[test]
+fn a_bucket_gets_all_back_while_it_owes_what_was_owed_before() {
+    for limit in [token_bucket(1, SECOND, 10), leaky_bucket(1, SECOND, 9, MINUTE)] {
+        let (mut subject, mut never) = (Subject::new(limit.clone()), Subject::new(limit));
+        subject.take(0, 5);
+        never.take(0, 5);
+        let cancelled = subject.take(0, 3);
+        subject.take(2 * SECOND, 1);
+        never.take(2 * SECOND, 1);
+        let now_us = 5 * SECOND - 1;
+        subject.give_back(now_us, 0, 3, cancelled.reset_us);
+        assert_eq!(never.take(now_us, 0), subject.take(now_us, 0));
+    }
+}
+
+#[test]
+fn a_bucket_loses_what_has_drained_beyond_what_was_owed_before() {
+    let mut subject = Subject::new(token_bucket(1, SECOND, 10));
+    subject.take(0, 2);
+    let cancelled = subject.take(0, 3);
+    subject.take(4 * SECOND, 4);
+    subject.give_back(4 * SECOND, 0, 3, cancelled.reset_us);
+    // Of the three, two have drained; the reset is a microsecond too long for certain.
+    assert_eq!(4 * SECOND + 1, subject.take(4 * SECOND, 0).reset_us);
+}
+
+/// D02.
+#[test]
+fn a_clock_that_was_behind_gives_no_more_back() {
+    let (mut subject, mut never) =
+        (Subject::new(token_bucket(1, SECOND, 10)), Subject::new(token_bucket(1, SECOND, 10)));
+    subject.take(9 * SECOND, 2);
+    never.take(9 * SECOND, 2);
+    let cancelled = subject.take(0, 3);
+    subject.take(13 * SECOND, 4);
+    never.take(13 * SECOND, 4);
+    subject.give_back(13 * SECOND, 0, 3, cancelled.reset_us);
+    assert_eq!(
+        (4 * SECOND, 4 * SECOND + 1),
+        (never.take(13 * SECOND, 0).reset_us, subject.take(13 * SECOND, 0).reset_us)
+    );
+}
+
+#[test]
 fn a_drained_bucket_gets_nothing_back_and_is_forgotten() {
     let mut subject = Subject::new(token_bucket(1, SECOND, 10));
     subject.take(0, 1);

@@ -119,9 +119,11 @@ fn only_what_was_charged_is_given_back() {
     ]));
     let prepared = get("/", KEY).prepare(&ruleset);
     let call = only(prepared.store_calls(None));
-    let reply = answered(&prepared, true, &[1, 8, 0, 0, 1, 5, 0, 0, 0, 0, 9, 0, 1, 4, 0, 0]).reply;
+    let reply = answered(&prepared, true, &[1, 8, 0, 0, 1, 5, 0, 0, 0, 0, 9, 0, 1, 4, 0, 900_000]).reply;
     let charged = call.charged(&reply).unwrap();
-    let rules = read(&call.plan);
+    let mut rules = read(&call.plan);
+    // Of a bucket with what it owed before, and a microsecond less.
+    rules[3].4[1] = 900_000 - 1 - rules[3].4[0];
     assert_eq!((vec![rules[0].clone(), rules[3].clone()], vec![0, 3]), (read(&charged.plan), charged.checks));
     let refused = answered(&prepared, false, &[1, 8, 0, 0, 0, 5, 0, 0, 0, 0, 9, 0, 1, 4, 0, 0]).reply;
     assert_eq!(None, call.charged(&refused));
