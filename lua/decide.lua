@@ -254,12 +254,15 @@ repeat
     local start, over
     if kind == 6 then
       local first, second, third, fourth, after = read('>dddd', plan, following)
-      if t < first or t >= fourth then
-        return pack('>dd', -1, t)
+      if now < first or now >= fourth then
+        return pack('>dd', -1, now)
       end
       following, start, over = after, first, second
       if t >= third then
         start, over = third, fourth
+        if t >= fourth then -- a record that is ahead of the edges brings the end of its window with it
+          start, over = t, y
+        end
       elseif t >= second then
         start, over = second, third
       end

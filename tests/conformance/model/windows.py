@@ -54,9 +54,13 @@ class Window:
         """The start (inclusive) and end (exclusive) of the window that contains a time."""
         raise NotImplementedError
 
+    def present(self, record: WindowRecord | None, now_us: int) -> tuple[int, int]:
+        """The window of a call."""
+        return self.window(later(now_us, record))
+
     def ask(self, record: WindowRecord | None, cost: int, now_us: int) -> Said:
         """See Limit."""
-        _, end_us = self.window(later(now_us, record))
+        _, end_us = self.present(record, now_us)
         used = self._used(record, now_us)
         ok = cost == 0 or used + cost <= self.requests
         wait_us = 0 if ok else NEVER if cost > self.requests else end_us - now_us
@@ -65,7 +69,7 @@ class Window:
     def charge(self, record: WindowRecord | None, cost: int, now_us: int) -> WindowRecord:
         """See Limit."""
         at_us = later(now_us, record)
-        return WindowRecord(at_us, self._used(record, now_us) + cost, self.window(at_us)[1])
+        return WindowRecord(at_us, self._used(record, now_us) + cost, self.present(record, now_us)[1])
 
     def refund(
         self,
@@ -87,7 +91,7 @@ class Window:
     def _used(self, record: WindowRecord | None, now_us: int) -> int:
         if record is None or now_us >= record.end_us:
             return 0
-        start_us, _ = self.window(later(now_us, record))
+        start_us, _ = self.present(record, now_us)
         return record.count if record.at_us >= start_us else 0
 
 
@@ -117,6 +121,13 @@ class CalendarWindow(Window):
             if start_us <= time_us < end_us:
                 return start_us, end_us
         raise StaleEdgesError(time_us)
+
+    def present(self, record: WindowRecord | None, now_us: int) -> tuple[int, int]:
+        """Around now. A record that is ahead of the edges, as after a clock that went back, has its own end."""
+        present = self.window(now_us)
+        if record is None or record.at_us <= now_us:
+            return present
+        return self.window(record.at_us) if record.at_us < self.edges_us[-1] else (record.at_us, record.end_us)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,17 +60,9 @@ impl LocalCounters {
         Self { bounds, ..Self::default() }
     }
 
-    /// Decides one request as [`Counters::decide`] does, with calendar edges around `now_us`. Whoever was charged outside of
-    /// them starts afresh: the clock was set back by more than a window.
+    /// Decides one request as [`Counters::decide`] does, with calendar edges around `now_us`.
     pub fn decide(&mut self, now_us: u64, charges: &[Charge<BucketKey>]) -> Answer {
-        let mut answer = self.counters.decide(now_us, charges);
-        if matches!(answer, Answer::Stale { .. }) {
-            for charge in charges {
-                self.forget(&charge.key);
-                self.evictions += 1;
-            }
-            answer = self.counters.decide(now_us, charges);
-        }
+        let answer = self.counters.decide(now_us, charges);
         self.note(now_us, charges);
         answer
     }

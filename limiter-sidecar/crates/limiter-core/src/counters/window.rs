@@ -19,19 +19,23 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// A charge belongs to the window, as the rule has it now, in which it was made.
+    /// A charge belongs to the window, as the rule has it now, in which it was made. A record that is ahead of a calendar's
+    /// edges, as after a clock that went back, brings the end of its window with it.
     ///
     /// # Errors
-    /// When a calendar's edges do not hold the time.
+    /// When a calendar's edges do not hold `now`.
     pub(super) fn open(demand: &Demand, state: Option<&State>, now: u64) -> Result<Self, Stale> {
         let [cost, requests, period, _] = demand.numbers;
-        let (charged_at, count) = match state {
-            Some(State::Window { at, count, .. }) => (*at, *count),
-            _ => (0, 0),
+        let (charged_at, count, recorded_end) = match state {
+            Some(State::Window { at, count, end }) => (*at, *count, *end),
+            _ => (0, 0, 0),
         };
         let at = now.max(charged_at);
         let (start, end) = match demand.kind {
-            Kind::CalendarWindow => around(&demand.edges, at).ok_or(Stale { now_us: at })?,
+            Kind::CalendarWindow => {
+                let present = around(&demand.edges, now).ok_or(Stale { now_us: now })?;
+                if at > now { around(&demand.edges, at).unwrap_or((at, recorded_end)) } else { present }
+            }
             _ => (at - at % period, at - at % period + period),
         };
         let used = if charged_at >= start { count } else { 0 };

@@ -96,12 +96,24 @@ fn windows_that_do_not_hold_the_time_decide_nothing() {
 }
 
 #[test]
-fn the_time_that_is_missed_is_the_records_own_where_that_is_later() {
+fn a_record_that_is_ahead_of_the_edges_counts_until_its_own_window_ends() {
     let day = calendar_window(3, CalendarUnit::Day, "UTC");
     let mut counters = Counters::default();
     let later = Charge { demand: day.demand(1, START_US + 5 * DAY), ..charge(1, &day, 1) };
     assert!(decide(&mut counters, START_US + 5 * DAY, &[later]).allowed);
-    let stale = Answer::Stale { now_us: START_US + 5 * DAY };
-    assert_eq!(stale, counters.decide(START_US, &[charge(1, &day, 1)]));
-    assert_eq!(1, decide(&mut counters, START_US, &[later]).checks[0].remaining);
+    // Whatever another rule's record lies in.
+    let both = [charge(1, &day, 1), charge(2, &day, 1)];
+    for left in [(1, 2), (0, 1)] {
+        let reply = decide(&mut counters, START_US, &both);
+        assert_eq!((true, left), (reply.allowed, (reply.checks[0].remaining, reply.checks[1].remaining)));
+    }
+    let refused = decide(&mut counters, START_US, &both);
+    assert_eq!(
+        (false, Wait::Us(6 * DAY), 6 * DAY),
+        (refused.allowed, refused.checks[0].wait, refused.checks[0].reset_us)
+    );
+    assert_eq!((true, 1), (refused.checks[1].ok, refused.checks[1].remaining));
+    assert_eq!(0, decide(&mut counters, START_US + 5 * DAY, &[later]).checks[0].remaining);
+    let next = Charge { demand: day.demand(1, START_US + 6 * DAY), ..later };
+    assert_eq!(2, decide(&mut counters, START_US + 6 * DAY, &[next]).checks[0].remaining);
 }
