@@ -13,14 +13,14 @@ import pytest
 
 from lab.store import Store, StoreCluster
 from lab.waiting import eventually
-from rig.documents import document, limit, policy, rule
+from rig.documents import document, leaky, limit, policy, rule
 from rig.envoy import Answer, Envoy
 from rig.load import load
 from rig.sidecar import Sidecar
 
 DAY = 86_400
 _RECORD = struct.Struct(">8sBdddd")  # id, kind, at, debt, p, l
-_TOKEN_BUCKET = 1
+_TOKEN_BUCKET, _LEAKY_BUCKET = 1, 2
 
 
 def two_subjects(*, keys: int = 5, tenants: int = 2, **members: Any) -> bytes:
@@ -37,7 +37,7 @@ def used(cluster: StoreCluster) -> list[int]:
     """The tokens that each bucket of the cluster is owed, in ascending order; those of a day drain slowly."""
     values = [node.run("GET", key) for node in cluster.primaries() for key in node.run("KEYS", "weir:*")]
     records = [_RECORD.unpack(value[at : at + _RECORD.size]) for value in values for at in range(0, len(value), 41)]
-    assert all(kind == _TOKEN_BUCKET for _, kind, *_ in records)
+    assert all(kind in {_TOKEN_BUCKET, _LEAKY_BUCKET} for _, kind, *_ in records)
     return sorted(round(debt / p) for _, _, _, debt, p, _ in records)
 
 
@@ -176,6 +176,32 @@ async def test_a_request_with_two_keys_in_a_slot_that_moves_is_decided_throughou
     assert counts.undecided == 0
     for sidecar in pair:
         assert sidecar.metric("weir_store_failures_total", reason="migrating") == 0
+
+
+@pytest.mark.requirement("R11")
+async def test_a_charge_of_two_keys_in_a_slot_that_moves_is_given_back(
+    cluster: StoreCluster, pair: list[Sidecar]
+) -> None:
+    """TRYAGAIN for a refund: one key is here and the other there."""
+    sidecar = pair[0]
+    even = rule("even", limit=leaky(1, 600, queue=9, max_delay_s=9000))
+    sidecar.publish(
+        document(policy(even, id="a/even"), policy(rule("many", limit=limit(9, period_s=DAY)), id="b/many"))
+    )
+    async with Envoy.beside(sidecar.socket, within_s=10_000) as envoy:
+        assert (await envoy.key("k")).allowed
+        ours = [key for node in cluster.primaries() for key in node.run("KEYS", "weir:*")]
+        (slot,) = {int(cluster.nodes[0].run("CLUSTER KEYSLOT", key)) for key in ours}
+        home = cluster.primary_of(slot)
+        away = next(node for node in cluster.primaries() if node is not home)
+        held = asyncio.ensure_future(envoy.key("k"))
+        await asyncio.to_thread(eventually, lambda: sidecar.metric("weir_held_requests") == 1, 10)
+        steps = cluster.moving_slot(slot, away, batch=1)
+        assert [next(steps), next(steps)] == ["opened", "moved"]
+        held.cancel()
+        await asyncio.to_thread(eventually, lambda: refunds([sidecar], reason="client_gone") == 1, 10)
+        assert list(steps)[-1] == "closed"
+        assert used(cluster) == [1, 1], "the one that passed is all that both keys know of"
 
 
 @pytest.fixture

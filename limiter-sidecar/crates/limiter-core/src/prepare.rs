@@ -4,6 +4,7 @@
 //! Owns which rules apply, to which subject, with which numbers, and which refusals need no store at all.
 
 mod calls;
+mod split;
 
 use crate::compiled::{Missing, Policy, Rule, Ruleset};
 use crate::limit::Limit;

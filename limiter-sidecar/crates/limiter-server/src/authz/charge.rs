@@ -16,6 +16,7 @@ use super::refunds::Refunds;
 use crate::memory::Counted;
 use crate::metrics::RefundReason;
 use crate::shared::Shared;
+use crate::store::StoreFailure;
 
 /// Time that the store has to take a charge back. No request waits for it.
 const REFUND_WITHIN: Duration = Duration::from_secs(1);
@@ -101,14 +102,24 @@ impl Drop for Charge {
 }
 
 /// Gives everything back; whether the store has confirmed it. It is asked once: what is given back twice would be tokens for
-/// nothing.
+/// nothing. Only where a slot is on its way, and so nothing was done, it is asked again with a call for each key.
 async fn give_back(shared: &Shared, charges: &InStore) -> bool {
     let mut confirmed = true;
     for (call, charged_at_us) in charges {
-        let answer = shared.store.refund(call, *charged_at_us, Instant::now() + REFUND_WITHIN).await;
-        confirmed &= answer.is_ok();
+        match refund(shared, call, *charged_at_us).await {
+            Err(StoreFailure::Migrating) => {
+                for part in call.by_key() {
+                    confirmed &= refund(shared, &part, *charged_at_us).await.is_ok();
+                }
+            }
+            answer => confirmed &= answer.is_ok(),
+        }
     }
     confirmed
+}
+
+async fn refund(shared: &Shared, call: &StoreCall, charged_at_us: u64) -> Result<(), StoreFailure> {
+    shared.store.refund(call, charged_at_us, Instant::now() + REFUND_WITHIN).await
 }
 
 #[cfg(test)]
