@@ -14,10 +14,10 @@ use crate::subject::{BucketKey, RuleId};
 use crate::verdict::Part;
 
 /// Bytes of one rule in the plan: kind, key, flags, id and four doubles.
-const RULE: usize = 43;
+pub(super) const RULE: usize = 43;
 
 /// A calendar's edges follow: four doubles more.
-const EDGES: usize = 32;
+pub(super) const EDGES: usize = 32;
 
 /// Where a rule's second number is, which is another one in a refund.
 const SECOND: Range<usize> = 19..27;

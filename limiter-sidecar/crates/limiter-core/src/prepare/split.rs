@@ -2,11 +2,8 @@
 //! One call as a call for each key: while a slot of a cluster moves, no node has all keys of a call together.
 
 use super::StoreCall;
+use super::calls::{EDGES, RULE};
 use crate::limit::Kind;
-
-/// Bytes of a rule in the plan, as in `calls`.
-const RULE: usize = 43;
-const CALENDAR_RULE: usize = 75;
 
 impl StoreCall {
     /// The same with a call for each key that has rules; all rules of a key stay together.
@@ -16,7 +13,7 @@ impl StoreCall {
         let mut parts: Vec<Self> = self.keys.iter().copied().map(part).collect();
         let mut rest = self.plan.as_slice();
         for place in &self.checks {
-            let length = if rest.first() == Some(&(Kind::CalendarWindow as u8)) { CALENDAR_RULE } else { RULE };
+            let length = if rest.first() == Some(&(Kind::CalendarWindow as u8)) { RULE + EDGES } else { RULE };
             let Some((rule, following)) = rest.split_at_checked(length) else { break };
             rest = following;
             // Keys are counted from 1.
