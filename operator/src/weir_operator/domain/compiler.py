@@ -109,9 +109,9 @@ def _policies(
     pieces: dict[str, Policy] = {}
     outcomes: dict[str, Outcome] = {}
     applicants: list[Applicant] = []
+    lasts = {name: _last_version(policy, gateway, running.get(name)) for name, policy in inputs.items()}
     for name, policy in inputs.items():
-        result = _compile(policy, gateway)
-        last = _last_version(policy, gateway, running.get(name))
+        result, last = _compile(policy, gateway), lasts[name]
         if isinstance(result, Policy):
             pieces[name], outcomes[name] = result, Outcome()
             applicants.append(Applicant(result, policy.meta.created_at, instead=last))
@@ -121,9 +121,8 @@ def _policies(
             pieces[name] = last
             applicants.append(Applicant(last, policy.meta.created_at, fixed=True))
     for name, problem in over_budget(applicants, gateway.rule_budget).items():
-        last = _last_version(inputs[name], gateway, running.get(name))
-        outcomes[name] = _refused((problem,), last)
-        if last is not None:
+        outcomes[name] = _refused((problem,), lasts[name])
+        if (last := lasts[name]) is not None:
             pieces[name] = last
         else:
             del pieces[name]
