@@ -55,6 +55,6 @@ impl Memory {
 impl Counted {
     /// As a part of the answer.
     pub(crate) fn part(&self) -> Part {
-        Part { checks: self.call.checks.clone(), reply: self.reply.clone() }
+        self.call.answered(&self.reply)
     }
 }

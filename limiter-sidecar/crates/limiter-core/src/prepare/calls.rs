@@ -14,10 +14,10 @@ use crate::subject::{BucketKey, RuleId};
 use crate::verdict::Part;
 
 /// Bytes of one rule in the plan: kind, key, flags, id and four doubles.
-pub(super) const RULE: usize = 43;
+const RULE: usize = 43;
 
 /// A calendar's edges follow: four doubles more.
-pub(super) const EDGES: usize = 32;
+const EDGES: usize = 32;
 
 /// Where a rule's second number is, which is another one in a refund.
 const SECOND: Range<usize> = 19..27;
@@ -114,18 +114,25 @@ impl StoreCall {
     pub fn charged(&self, reply: &Reply) -> Option<Self> {
         let mut charged =
             Self { keys: self.keys.clone(), plan: Vec::with_capacity(self.plan.len()), checks: Vec::new() };
-        let mut rest = self.plan.as_slice();
-        for (place, check) in self.checks.iter().zip(&reply.checks) {
-            let length = if rest.first() == Some(&(Kind::CalendarWindow as u8)) { RULE + EDGES } else { RULE };
-            let Some((rule, following)) = rest.split_at_checked(length) else { break };
-            rest = following;
+        for ((place, rule), check) in self.rules().zip(&reply.checks) {
             if reply.allowed && check.ok && takes(rule) {
                 charged.plan.extend(rule);
-                charged.set_owed_before(check.reset_us, length);
-                charged.checks.push(*place);
+                charged.set_owed_before(check.reset_us, rule.len());
+                charged.checks.push(place);
             }
         }
         (!charged.checks.is_empty()).then_some(charged)
+    }
+
+    /// Which check each rule of the plan is, and its bytes.
+    pub(super) fn rules(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let mut rest = self.plan.as_slice();
+        self.checks.iter().map_while(move |place| {
+            let length = if rest.first() == Some(&(Kind::CalendarWindow as u8)) { RULE + EDGES } else { RULE };
+            let (rule, following) = rest.split_at_checked(length)?;
+            rest = following;
+            Some((*place, rule))
+        })
     }
 
     /// Makes the plan's last rule, of that length, one of a refund.
@@ -140,8 +147,8 @@ impl StoreCall {
     }
 
     /// The call with what the store said to it.
-    pub fn answered(self, reply: Reply) -> Part {
-        Part { checks: self.checks, reply }
+    pub fn answered(&self, reply: &Reply) -> Part {
+        Part { checks: self.checks.clone(), reply: reply.clone() }
     }
 }
 
@@ -154,8 +161,8 @@ impl LocalCall {
     }
 
     /// The call with what memory said to it.
-    pub fn answered(self, reply: Reply) -> Part {
-        Part { checks: self.checks, reply }
+    pub fn answered(&self, reply: &Reply) -> Part {
+        Part { checks: self.checks.clone(), reply: reply.clone() }
     }
 }
 

@@ -2,8 +2,6 @@
 //! One call as a call for each key: while a slot of a cluster moves, no node has all keys of a call together.
 
 use super::StoreCall;
-use super::calls::{EDGES, RULE};
-use crate::limit::Kind;
 
 impl StoreCall {
     /// The same with a call for each key that has rules; all rules of a key stay together.
@@ -11,18 +9,14 @@ impl StoreCall {
     pub fn by_key(&self) -> Vec<Self> {
         let part = |key| Self { keys: vec![key], plan: Vec::new(), checks: Vec::new() };
         let mut parts: Vec<Self> = self.keys.iter().copied().map(part).collect();
-        let mut rest = self.plan.as_slice();
-        for place in &self.checks {
-            let length = if rest.first() == Some(&(Kind::CalendarWindow as u8)) { RULE + EDGES } else { RULE };
-            let Some((rule, following)) = rest.split_at_checked(length) else { break };
-            rest = following;
+        for (place, rule) in self.rules() {
             // Keys are counted from 1.
             if let [kind, number, rest @ ..] = rule
                 && let Some(part) = usize::from(*number).checked_sub(1).and_then(|key| parts.get_mut(key))
             {
                 part.plan.extend([*kind, 1]);
                 part.plan.extend(rest);
-                part.checks.push(*place);
+                part.checks.push(place);
             }
         }
         parts.retain(|part| !part.checks.is_empty());

@@ -75,7 +75,7 @@ impl Groups {
     /// # Errors
     /// [`ReplyError`] when a reply contradicts itself.
     pub(super) fn verdict(&self, prepared: &Prepared<'_>, own: Option<Part>) -> Result<Verdict, ReplyError> {
-        let decided = self.decided.iter().map(|(call, reply)| call.clone().answered(reply.clone()));
+        let decided = self.decided.iter().map(|(call, reply)| call.answered(reply));
         let parts: Vec<Part> = own.into_iter().chain(decided).collect();
         let verdict = prepared.verdict(&parts)?;
         let settled = self.failures.is_empty() || verdict.named.is_some();
@@ -179,7 +179,8 @@ async fn decide(shared: &Shared, call: &StoreCall, deadline: Instant) -> Result<
     Reply::decode(&reply, call.checks.len()).map_err(|_| StoreFailure::Protocol)
 }
 
-/// The same checks with a call for each key: while a slot moves, no node has all keys of a call together.
+/// The same checks with a call for each key: while a slot moves, no node has all keys of a call together. Made from the
+/// request and not out of the call, whose calendar edges may have been turned since by another call's answer.
 fn by_key(prepared: &Prepared<'_>, call: &StoreCall) -> Vec<StoreCall> {
     let place = |key: &BucketKey| {
         let place = call.keys.iter().position(|known| known == key);

@@ -93,7 +93,6 @@ impl Store {
     ///
     /// # Errors
     /// The failure, at the latest at `deadline`.
-    #[allow(dead_code)] // used as soon as a charge can be given back
     pub(crate) async fn refund(
         &self,
         call: &StoreCall,

@@ -66,7 +66,6 @@ impl Call for StoreCall {
 }
 
 /// The same, to be given back: with the store's time at which it was charged.
-#[allow(dead_code)] // used as soon as a charge can be given back
 pub(super) struct Refund<'a> {
     pub(super) call: &'a StoreCall,
     pub(super) charged_at_us: u64,

@@ -154,7 +154,7 @@ fn what_memory_charged_can_be_given_back() {
     let Answer::Decided(reply) = counters.decide(START_US, &local.charges) else { panic!("no edges") };
     counters.refund(START_US, reply.now_us, &local.charged(&reply));
     assert!(counters.is_empty());
-    let part = local.answered(reply);
+    let part = local.answered(&reply);
     assert_eq!(2, prepared.verdict(&[part]).unwrap().checks.len());
     assert_eq!(2, decided(&prepared, counters.decide(START_US, &prepared.charges())).checks.len());
 }
