@@ -72,9 +72,7 @@ async def test_a_slot_that_moves_under_load_admits_exactly_one_budget(
         for target in (away, home, away, home):
             for _step in cluster.moving_slot(slot, target):
                 await counts.decisions(50)
-        while counts.refused == 0:
-            await counts.decisions(50)
-        await counts.decisions(50)
+        await counts.until_spent()
     assert counts.admitted == 2000
     assert counts.undecided == 0
     assert {sidecar.status()["store"]["state"] for sidecar in pair} == {"Up"}
@@ -115,9 +113,7 @@ async def test_a_failover_that_is_asked_for_loses_no_charge(cluster: StoreCluste
         await asyncio.to_thread(eventually, lambda: cluster.primary_of(slot) is successor, FAILOVER_S)
         await counts.decisions(200)
         assert time.monotonic() - asked < FAILOVER_S
-        while counts.refused == 0:
-            await counts.decisions(50)
-        await counts.decisions(50)
+        await counts.until_spent()
     assert counts.admitted == 3000
     for sidecar in pair:
         await asyncio.to_thread(sidecar.wait_store, "Up")
@@ -143,9 +139,7 @@ async def test_a_primary_that_dies_under_load_is_replaced_by_its_replica_within_
         await asyncio.to_thread(eventually, lambda: cluster.primary_of(slot) is successor, FAILOVER_S)
         await counts.decisions(100)
         assert time.monotonic() - killed < FAILOVER_S
-        while counts.refused == 0:
-            await counts.decisions(50)
-        await counts.decisions(50)
+        await counts.until_spent()
     assert 2000 <= counts.admitted <= 2000 + CLIENTS
     for sidecar in pair:
         await asyncio.to_thread(sidecar.wait_store, "Up")

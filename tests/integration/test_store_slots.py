@@ -169,9 +169,7 @@ async def test_a_request_with_two_keys_in_a_slot_that_moves_is_decided_throughou
         for target in (away, home):
             for _step in cluster.moving_slot(slot, target, batch=batch):
                 await counts.decisions(100)
-        while counts.refused == 0:
-            await counts.decisions(50)
-        await counts.decisions(50)
+        await counts.until_spent()
     assert counts.admitted == 1500
     assert counts.undecided == 0
     for sidecar in pair:

@@ -42,6 +42,12 @@ class Load:
                 self._decided.clear()
                 await self._decided.wait()
 
+    async def until_spent(self) -> None:
+        """Return when somebody was refused, and fifty further decisions have shown what that does to the rest."""
+        while self.refused == 0:
+            await self.decisions(50)
+        await self.decisions(50)
+
 
 @asynccontextmanager
 async def load(sidecars: list[Sidecar], key: str, **headers: str) -> AsyncIterator[Load]:
