@@ -14,6 +14,7 @@ import pytest
 
 from lab.processes import free_port
 from lab.store import Store, start_store
+from lab.waiting import eventually
 from rig.documents import document, limit, policy, rule, single
 from rig.envoy import Envoy
 from rig.sidecar import PATIENT, Sidecar
@@ -284,6 +285,35 @@ async def test_a_store_slower_than_the_deadline_is_reported_as_down(
             assert "later than the deadline" in (await asyncio.to_thread(sidecar.status))["store"]["error"]
             distance.delay_s = 0
             await ask_until(sidecar, envoy, "Up")
+
+
+@pytest.mark.requirement("R02", "R45")
+async def test_a_limiter_is_ready_only_when_it_has_tried_the_store(
+    store: Store, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """The rules are there at once, the store is far away: whoever waits for readiness has no request uncounted."""
+    async with Distance(store.port) as distance:
+        distance.delay_s = 0.2
+        url = f"redis://127.0.0.1:{distance.port}"
+        sidecar = await asyncio.to_thread(start_sidecar, url, flags=("--store-deadline", PATIENT))
+        await asyncio.to_thread(sidecar.publish, single(limit=limit(2, period_s=3600)))
+        # It has just begun, and a connection takes more than half a second: not ready, and a request waits for it.
+        assert (await asyncio.to_thread(sidecar.get, "/readyz"))[0] == 503
+        async with Envoy.beside(sidecar.socket) as envoy:
+            assert [(await envoy.key("k")).allowed for _ in range(3)] == [True, True, False]
+        assert (await asyncio.to_thread(sidecar.get, "/readyz"))[0] == 200
+
+
+@pytest.mark.requirement("R24")
+def test_a_limiter_is_ready_also_when_the_store_never_answers(
+    frail_store: Store, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """A frozen server accepts connections: the attempt ends, the failure modes hold, and no rollout waits for ever."""
+    frail_store.pause()
+    sidecar = start_sidecar(frail_store.url)
+    sidecar.publish(single())
+    eventually(lambda: sidecar.get("/readyz")[0] == 200, 20, what="the limiter is ready without a store")
+    assert "no answer within 2 s" in sidecar.status()["store"]["error"]
 
 
 async def ask_until(sidecar: Sidecar, envoy: Envoy, state: str) -> None:

@@ -23,7 +23,7 @@ class Stats:
 
     @property
     def ready(self) -> bool:
-        """It has rules and is not draining."""
+        """It has rules, has tried the store, and is not draining."""
     @property
     def alive(self) -> bool:
         """Both of its threads run."""

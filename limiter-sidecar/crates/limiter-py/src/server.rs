@@ -106,7 +106,7 @@ pub(crate) struct Stats(limiter_server::Stats);
 
 #[pymethods]
 impl Stats {
-    /// It has rules and is not draining.
+    /// It has rules, has tried the store, and is not draining.
     #[getter]
     fn ready(&self) -> bool {
         self.0.ready

@@ -35,7 +35,7 @@ pub struct RulesetRefused(String);
 /// What a server says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stats {
-    /// It has rules and is not draining.
+    /// It has rules, has tried the store, and is not draining.
     pub ready: bool,
     /// Both of its threads run.
     pub alive: bool,

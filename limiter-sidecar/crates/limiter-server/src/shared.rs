@@ -36,9 +36,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Ready to decide: there are rules, and the end has not begun. The listener is bound before there is a `Shared`.
+    /// Ready to decide: there are rules, the store has been tried, and the end has not begun. The listener is bound before
+    /// there is a `Shared`. A store that is down does not make a limiter unready: the rules say what holds then.
     pub(crate) fn is_ready(&self) -> bool {
-        self.book.has_rules() && !self.draining.load(Ordering::Relaxed)
+        self.book.has_rules() && self.store.was_tried() && !self.draining.load(Ordering::Relaxed)
     }
 
     /// Whether the data plane's event loop turns.

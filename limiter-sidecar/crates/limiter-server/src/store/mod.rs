@@ -2,8 +2,8 @@
 //! The shared store, one server or a cluster: asks it one question per request (a cluster one per slot) and never waits
 //! for it longer than the deadline.
 //!
-//! A request finds an open link or fails at once; connecting is the supervisor's work, on no request's path. What a
-//! failure means for the request is not known here.
+//! A request finds an open link or fails at once; connecting is the supervisor's work, on no request's path. Only the very
+//! first attempt is waited for, within the deadline. What a failure means for the request is not known here.
 
 mod address;
 mod cluster;
@@ -18,6 +18,7 @@ mod supervisor;
 mod url;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use limiter_core::{BucketKey, StoreCall};
 use redis::Value;
@@ -37,7 +38,11 @@ pub(crate) use self::preflight::Finding;
 pub use self::script::scripts;
 
 /// The handle that requests ask through.
-pub(crate) struct Store(Topology);
+pub(crate) struct Store {
+    topology: Topology,
+    /// Set once the first attempt to reach every part of it has ended.
+    tried: AtomicBool,
+}
 
 enum Topology {
     /// One server, which has all keys.
@@ -52,17 +57,18 @@ impl Store {
     /// # Errors
     /// [`ConfigError`] when `url` is none of a store; the message does not quote it.
     pub(crate) fn new(url: &str) -> Result<Self, ConfigError> {
-        Ok(Self(match url::target(url)? {
+        let topology = match url::target(url)? {
             Target::Single(client) => {
                 Topology::Single(Arc::new(Node::new(String::new(), client, Arc::new(Notify::new()))))
             }
             Target::Cluster { access, seeds } => Topology::Cluster(Arc::new(Cluster::new(access, seeds))),
-        }))
+        };
+        Ok(Self { topology, tried: AtomicBool::new(false) })
     }
 
     /// Connects, and reconnects for as long as the current runtime lives.
     pub(crate) async fn supervise(self: Arc<Self>) {
-        match &self.0 {
+        match &self.topology {
             Topology::Single(node) => supervisor::run(Arc::clone(node)).await,
             Topology::Cluster(cluster) => Arc::clone(cluster).supervise().await,
         }
@@ -70,7 +76,7 @@ impl Store {
 
     /// How checks must be grouped: by the slot of their key in a cluster, and not at all for one server.
     pub(crate) fn grouping(&self) -> Option<&'static dyn Fn(&BucketKey) -> u16> {
-        match &self.0 {
+        match &self.topology {
             Topology::Single(_) => None,
             Topology::Cluster(_) => Some(&|key| slots::slot_of(key.as_bytes())),
         }
@@ -104,11 +110,11 @@ impl Store {
     }
 
     async fn run(&self, script: &Script, call: &impl Call, deadline: Instant) -> Result<Value, StoreFailure> {
-        let node = match &self.0 {
+        let node = match &self.topology {
             Topology::Single(node) => node,
             Topology::Cluster(cluster) => return cluster.run(script, call, deadline).await,
         };
-        let link = node.link().ok_or(StoreFailure::Connection)?;
+        let link = node.first_link(deadline).await.ok_or(StoreFailure::Connection)?;
         match node.run(&link, script, call, false, deadline).await {
             Ok(value) => {
                 node.decided();
@@ -126,7 +132,7 @@ impl Store {
 
     /// What the preflight found, over all nodes.
     pub(crate) fn findings(&self) -> Vec<Finding> {
-        preflight::of_all(&match &self.0 {
+        preflight::of_all(&match &self.topology {
             Topology::Single(node) => vec![node.findings()],
             Topology::Cluster(cluster) => cluster.findings(),
         })
@@ -137,8 +143,17 @@ impl Store {
         self.condition().state == StoreState::Up
     }
 
+    /// Whether the first attempt to reach it has ended, either way. It takes at most two seconds, also when nothing answers.
+    /// Ready before that, a limiter that was just started would let its first requests pass uncounted.
+    pub(crate) fn was_tried(&self) -> bool {
+        if !self.tried.load(Ordering::Relaxed) && self.condition().state != StoreState::Unknown {
+            self.tried.store(true, Ordering::Relaxed);
+        }
+        self.tried.load(Ordering::Relaxed)
+    }
+
     fn condition(&self) -> Condition {
-        match &self.0 {
+        match &self.topology {
             Topology::Single(node) => node.condition(),
             Topology::Cluster(cluster) => cluster.condition(),
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwapOption;
 use redis::{Client, Value};
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::failure::StoreFailure;
 use super::health::{Condition, StoreState};
@@ -55,6 +55,20 @@ impl Node {
     /// The open link, if there is one.
     pub(super) fn link(&self) -> Option<Arc<Link>> {
         self.link.load_full()
+    }
+
+    /// The open link; waits for it, at the latest until `deadline`, while the very first attempt to open it is under way.
+    pub(super) async fn first_link(&self, deadline: Instant) -> Option<Arc<Link>> {
+        if let Some(link) = self.link() {
+            return Some(link);
+        }
+        let mut news = std::pin::pin!(self.news.notified());
+        // From here on no ring is missed.
+        news.as_mut().enable();
+        if self.link().is_none() && self.condition().state == StoreState::Unknown {
+            let _in_time = timeout_at(deadline, news).await;
+        }
+        self.link()
     }
 
     /// Runs a script once over `link`. `arriving`: the slot is on its way to this node, which said so.
