@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import cluster, toolbox
+from lab import cluster, toolbox, toxiproxy
 from lab.progress import CommandFailedError, say
 from lab.workspace import LOGS, ROOT, VENV
 
@@ -136,6 +136,7 @@ def _fetch_tools(ring: str) -> bool:
         elif ring == "integration":
             toolbox.redis_for_ci()
             toolbox.envoy()
+            toxiproxy.server()
         elif ring == "e2e":
             toolbox.require()
             cluster.fetch()

