@@ -14,6 +14,7 @@ from lab.store import Flavour, Store, StoreCluster, start_cluster, start_store
 from rig.envoy import Envoy
 from rig.sidecar import Sidecar
 from rig.stores import available
+from rig.toxiproxy import Toxiproxy, start_toxiproxy
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,14 @@ def cluster(session_cluster: StoreCluster) -> Iterator[StoreCluster]:
     yield session_cluster
     session_cluster.resume()
     session_cluster.restart()
+
+
+@pytest.fixture(scope="session")
+def toxiproxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toxiproxy]:
+    """The fault-injecting proxy's server, for all tests."""
+    server = start_toxiproxy(tmp_path_factory.mktemp("toxiproxy"))
+    yield server
+    server.part.stop()
 
 
 @pytest.fixture

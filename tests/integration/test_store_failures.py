@@ -8,7 +8,6 @@ import http.server
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Self
 
 import pytest
 
@@ -19,6 +18,7 @@ from rig.documents import document, limit, policy, rule, single
 from rig.envoy import Envoy
 from rig.sidecar import PATIENT, Sidecar
 from rig.stores import EVERY_SERVER
+from rig.toxiproxy import Toxiproxy
 
 ROUNDS = 50
 
@@ -271,37 +271,34 @@ async def test_the_mode_header_can_be_switched_off(start_sidecar: Callable[..., 
 
 @pytest.mark.requirement("R23")
 async def test_a_store_slower_than_the_deadline_is_reported_as_down(
-    store: Store, start_sidecar: Callable[..., Sidecar]
+    store: Store, toxiproxy: Toxiproxy, start_sidecar: Callable[..., Sidecar]
 ) -> None:
     """D31, the mild form: probes are answered, decisions come too late, every rule fails open: that must show."""
-    async with Distance(store.port) as distance:
-        url = f"redis://127.0.0.1:{distance.port}"
-        sidecar = await asyncio.to_thread(start_sidecar, url, flags=("--store-deadline", "10ms"))
-        await asyncio.to_thread(sidecar.publish, single())
-        async with Envoy.beside(sidecar.socket) as envoy:
-            await ask_until(sidecar, envoy, "Up")
-            distance.delay_s = 0.05
+    proxy = toxiproxy.to(store.port)
+    sidecar = start_sidecar(proxy.url, flags=("--store-deadline", "10ms"))
+    sidecar.publish(single())
+    async with Envoy.beside(sidecar.socket) as envoy:
+        await ask_until(sidecar, envoy, "Up")
+        with proxy.toxic("latency", latency=50):
             await ask_until(sidecar, envoy, "Down")
-            assert "later than the deadline" in (await asyncio.to_thread(sidecar.status))["store"]["error"]
-            distance.delay_s = 0
-            await ask_until(sidecar, envoy, "Up")
+            assert "later than the deadline" in sidecar.status()["store"]["error"]
+        await ask_until(sidecar, envoy, "Up")
 
 
 @pytest.mark.requirement("R02", "R45")
 async def test_a_limiter_is_ready_only_when_it_has_tried_the_store(
-    store: Store, start_sidecar: Callable[..., Sidecar]
+    store: Store, toxiproxy: Toxiproxy, start_sidecar: Callable[..., Sidecar]
 ) -> None:
     """The rules are there at once, the store is far away: whoever waits for readiness has no request uncounted."""
-    async with Distance(store.port) as distance:
-        distance.delay_s = 0.2
-        url = f"redis://127.0.0.1:{distance.port}"
-        sidecar = await asyncio.to_thread(start_sidecar, url, flags=("--store-deadline", PATIENT))
-        await asyncio.to_thread(sidecar.publish, single(limit=limit(2, period_s=3600)))
+    proxy = toxiproxy.to(store.port)
+    with proxy.toxic("latency", latency=200):
+        sidecar = start_sidecar(proxy.url, flags=("--store-deadline", PATIENT))
+        sidecar.publish(single(limit=limit(2, period_s=3600)))
         # It has just begun, and a connection takes more than half a second: not ready, and a request waits for it.
-        assert (await asyncio.to_thread(sidecar.get, "/readyz"))[0] == 503
+        assert sidecar.get("/readyz")[0] == 503
         async with Envoy.beside(sidecar.socket) as envoy:
             assert [(await envoy.key("k")).allowed for _ in range(3)] == [True, True, False]
-        assert (await asyncio.to_thread(sidecar.get, "/readyz"))[0] == 200
+        assert sidecar.get("/readyz")[0] == 200
 
 
 @pytest.mark.requirement("R24")
@@ -319,44 +316,5 @@ def test_a_limiter_is_ready_also_when_the_store_never_answers(
 async def ask_until(sidecar: Sidecar, envoy: Envoy, state: str) -> None:
     """Ask for decisions until the store is reported as Up or Down."""
     async with asyncio.timeout(20):
-        while (await asyncio.to_thread(sidecar.status))["store"]["state"] != state:
+        while sidecar.status()["store"]["state"] != state:
             await envoy.key("k")
-
-
-class Distance:
-    """A store that is far away: a proxy whose answers take `delay_s` longer."""
-
-    def __init__(self, port: int) -> None:
-        self.delay_s = 0.0
-        self.port = 0
-        self._to = port
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._writers: list[asyncio.StreamWriter] = []
-
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        for writer in self._writers:
-            writer.close()
-        await asyncio.gather(*(writer.wait_closed() for writer in self._writers), return_exceptions=True)
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there = await asyncio.open_connection("127.0.0.1", self._to)
-        self._writers += writer, there[1]
-        for source, sink, back in [(reader, there[1], False), (there[0], writer, True)]:
-            self._tasks.add(asyncio.create_task(self._carry(source, sink, back=back)))
-
-    async def _carry(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, back: bool) -> None:
-        while data := await source.read(65536):
-            if back:
-                await asyncio.sleep(self.delay_s)
-            sink.write(data)
-            await sink.drain()
-        sink.close()

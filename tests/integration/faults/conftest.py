@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sidecars with the deadline that users get, a store to be broken, and the table of how long requests waited."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from lab.store import Store, start_store
+from rig.judge import HEADER, lines
+from rig.sidecar import Sidecar
+from rig.toxiproxy import Proxy, Toxiproxy
+from rig.traffic import Running, Traffic
+
+_WIDTH = 57  # of what a fault is called in the table
+_TABLE = pytest.StashKey[list[str]]()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """How long requests waited: for people to read, and never the measure of a test."""
+    rows = config.stash.get(_TABLE, [])
+    if rows:
+        terminalreporter.section("how long requests waited")
+        terminalreporter.write_line("\n".join([HEADER, *rows]))
+
+
+@pytest.fixture
+def frail(tmp_path: Path) -> Iterator[Store]:
+    """A store of the test's own, to be broken."""
+    store = start_store(tmp_path, name="frail")
+    yield store
+    store.stop()
+
+
+@pytest.fixture
+def proxy(toxiproxy: Toxiproxy, frail: Store) -> Proxy:
+    """The way to `frail`, to be broken."""
+    return toxiproxy.to(frail.port)
+
+
+@pytest.fixture
+def start_sidecar(start_sidecar: Callable[..., Sidecar]) -> Callable[..., Sidecar]:
+    """With the deadline that users get, which is what this folder is about."""
+
+    def start(url: str, *, flags: tuple[str, ...] = (), **options: object) -> Sidecar:
+        sidecar = start_sidecar(url, flags=("--store-deadline", "5ms", *flags), **options)
+        sidecar.wait_store("Up")
+        return sidecar
+
+    return start
+
+
+@pytest.fixture
+def running(request: pytest.FixtureRequest) -> Running:
+    """Steady traffic over sidecars; what it waited is a part of the table at the end, whatever becomes of the test."""
+    table = request.config.stash.setdefault(_TABLE, [])
+    _, _, case = request.node.name.rstrip("]").partition("[")
+    fault = case or request.node.name.removeprefix("test_").replace("_", " ")[:_WIDTH]
+
+    @asynccontextmanager
+    async def run(*sidecars: Sidecar, targets: tuple[str, ...] = ()) -> AsyncIterator[Traffic]:
+        traffic = Traffic(sidecars, targets)
+        try:
+            async with traffic:
+                yield traffic
+        finally:
+            table.extend(lines(fault, traffic))
+
+    return run
