@@ -59,7 +59,10 @@ class Envoy:
     def __init__(self, target: str, *, within_s: float = _WITHIN_S) -> None:
         self._within_s = within_s
         # Envoy sends its cluster's name as the authority; gRPC would send the escaped path, which no server accepts.
-        options = [("grpc.default_authority", "limiter"), ("grpc.use_local_subchannel_pool", 1)]
+        options = [
+            ("grpc.default_authority", "limiter"), ("grpc.use_local_subchannel_pool", 1),
+            ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 100),
+        ]  # fmt: skip
         self.channel = grpc.aio.insecure_channel(target, options=options)
         self._check = self.channel.unary_unary(
             CHECK,

@@ -53,24 +53,30 @@ class Mount:
 
 @dataclass(slots=True)
 class Sidecar:
-    """One running limiter. `part` is replaced by `restart`."""
+    """One running limiter. `part` is replaced by `restart`; `within` is what its command line is put behind."""
 
     run: Path
     store_url: str
     flags: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    within: tuple[str, ...] = ()
     name: str = "limiter"
     admin_port: int = field(default_factory=free_port)
     part: Part = field(init=False)
 
     def __post_init__(self) -> None:
-        self.mount.directory.mkdir(parents=True, exist_ok=True)
+        self.rules_dir.mkdir(parents=True, exist_ok=True)
         self.part = self._spawn()
 
     @property
+    def rules_dir(self) -> Path:
+        """Where it looks for its rules."""
+        return self.run / f"{self.name}-rules"
+
+    @property
     def mount(self) -> Mount:
-        """Where its rules are mounted."""
-        return Mount(self.run / f"{self.name}-rules")
+        """The same to be written to, as it sees it."""
+        return Mount(Path(f"/proc/{self.part.pid}/root{self.rules_dir}") if self.within else self.rules_dir)
 
     @property
     def socket(self) -> Path:
@@ -143,9 +149,9 @@ class Sidecar:
 
     def _spawn(self) -> Part:
         argv = [
-            str(PROGRAM), "serve", "--gateway", GATEWAY, "--instance", self.name, "--listen", f"unix:{self.socket}",
-            "--admin", f"127.0.0.1:{self.admin_port}", "--rules-dir", str(self.mount.directory),
-            "--drain", "2s", "--store-deadline", PATIENT, *self.flags,
+            *self.within, str(PROGRAM), "serve", "--gateway", GATEWAY, "--instance", self.name,
+            "--listen", f"unix:{self.socket}", "--admin", f"127.0.0.1:{self.admin_port}",
+            "--rules-dir", str(self.rules_dir), "--drain", "2s", "--store-deadline", PATIENT, *self.flags,
         ]  # fmt: skip
         env = {"WEIR_LIMITER_STORE": self.store_url, "WEIR_LIMITER_HASH_KEY": HASH_KEY, **self.env}
         return spawn(self.name, argv, log=self.run / f"{self.name}.log", env=env)

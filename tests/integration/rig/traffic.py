@@ -115,6 +115,10 @@ class Traffic:
             f"{each} requests of each mode are left to it",
         )
 
+    async def unanswered(self, count: int) -> None:
+        """Return once so many requests got no answer at all."""
+        await self.until(lambda: self.phase.count(Outcome.UNANSWERED) >= count, f"{count} requests are lost")
+
     async def limited(self) -> None:
         """Return once the phase's own subject is refused, in each mode: the limits are enforced (again)."""
         await self.until(lambda: all(self._spent(mode, self.phase.name) for mode in Mode), "limits are enforced")
