@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.store import Store, start_store
+from lab.store import Flavour, Store, start_store
 from rig.judge import HEADER, lines
 from rig.sidecar import Sidecar
 from rig.toxiproxy import Proxy, Toxiproxy
@@ -57,8 +57,8 @@ def start_sidecar(start_sidecar: Callable[..., Sidecar]) -> Callable[..., Sideca
 def running(request: pytest.FixtureRequest) -> Running:
     """Steady traffic over sidecars; what it waited is a part of the table at the end, whatever becomes of the test."""
     table = request.config.stash.setdefault(_TABLE, [])
-    _, _, case = request.node.name.rstrip("]").partition("[")
-    fault = case or request.node.name.removeprefix("test_").replace("_", " ")[:_WIDTH]
+    test, _, case = request.node.name.removeprefix("test_").rstrip("]").partition("[")
+    fault = test.replace("_", " ")[:_WIDTH] if case in {"", *Flavour} else case
 
     @asynccontextmanager
     async def run(*sidecars: Sidecar, targets: tuple[str, ...] = ()) -> AsyncIterator[Traffic]:

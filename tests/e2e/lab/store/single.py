@@ -22,7 +22,10 @@ _POLL_S = 0.02
 
 @dataclass(slots=True)
 class Store:
-    """A running server. `part` is replaced by `restart`; port, password and socket stay the same."""
+    """A running server. `part` is replaced by `restart`; all else stays the same.
+
+    `within` is what its command line is put behind.
+    """
 
     part: Part
     config: Path
@@ -30,11 +33,13 @@ class Store:
     port: int
     password: str | None = None
     socket: Path | None = None
+    host: str = HOST
+    within: tuple[str, ...] = ()
 
     @property
     def url(self) -> str:
-        """`redis://[:password@]127.0.0.1:port/0`."""
-        return f"redis://{secret(self.password)}{HOST}:{self.port}/0"
+        """`redis://[:password@]host:port/0`."""
+        return f"redis://{secret(self.password)}{self.host}:{self.port}/0"
 
     @property
     def socket_url(self) -> str:
@@ -46,7 +51,7 @@ class Store:
     @property
     def commands(self) -> Mapping[Part, tuple[str, ...]]:
         """Its process, with the command line that starts it again."""
-        return {self.part: (str(self.server), str(self.config))}
+        return {self.part: (*self.within, str(self.server), str(self.config))}
 
     @property
     def alive(self) -> bool:
@@ -55,7 +60,7 @@ class Store:
 
     def client(self, **options: Any) -> redis.Redis:
         """A new client that returns bytes; `options` are redis-py's."""
-        return redis.Redis(host=HOST, port=self.port, password=self.password, **options)
+        return redis.Redis(host=self.host, port=self.port, password=self.password, **options)
 
     def run(self, *command: str | int) -> Any:
         """What it answers to one command."""
@@ -81,7 +86,8 @@ class Store:
     def restart(self) -> None:
         """Start it again, empty and on the same port; a running one is stopped first."""
         self.stop()
-        self.part = _launch(self.part.name, self.server, self.config, self.part.log)
+        (argv,) = self.commands.values()
+        self.part = spawn(self.part.name, argv, log=self.part.log)
         self.wait_ready()
 
     def wait_ready(self) -> None:
@@ -99,16 +105,19 @@ def start_store(
     password: str | None = None,
     socket: Path | None = None,
     extra: Sequence[str] = (),
+    host: str = HOST,
+    within: tuple[str, ...] = (),
 ) -> Store:
     """Start one server and wait until it answers. Its files are `<run_dir>/<name>.{conf,log}`.
 
     `port`: a free one when None. `socket`: also listen there. `extra`: further lines of its configuration.
+    `host`, `within`: its address, and what its command line is put behind, where it has a network of its own.
     Raises StoreMissingError, and PartFailedError when it does not come up.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     port = port or free_port()
     lines = [
-        f"bind {HOST}", f"port {port}", "daemonize no", f'dir "{run_dir}"', 'save ""', "appendonly no",
+        f"bind {host}", f"port {port}", "daemonize no", f'dir "{run_dir}"', 'save ""', "appendonly no",
         "maxmemory-policy noeviction", *extra,
     ]  # fmt: skip
     if password:
@@ -119,7 +128,8 @@ def start_store(
     config.touch(mode=0o600)  # it may hold the password, which a command line would show to everybody
     config.write_text("\n".join(lines) + "\n")
     server = find_server(flavour)
-    store = Store(_launch(name, server, config, run_dir / f"{name}.log"), config, server, port, password, socket)
+    part = spawn(name, [*within, str(server), str(config)], log=run_dir / f"{name}.log")
+    store = Store(part, config, server, port, password, socket, host, within)
     store.wait_ready()
     return store
 
@@ -142,7 +152,3 @@ def wait(ready: Callable[[], bool], part: Part) -> None:
         if time.monotonic() > deadline:
             raise PartFailedError(f"{part.name} is not ready after {_READY_S:.0f} s; {part.log}:\n{part.tail()}")
         time.sleep(_POLL_S)
-
-
-def _launch(name: str, server: Path, config: Path, log: Path) -> Part:
-    return spawn(name, [str(server), str(config)], log=log)
