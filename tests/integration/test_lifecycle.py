@@ -8,6 +8,7 @@ import json
 import signal
 import stat
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,6 +44,19 @@ async def test_sigterm_lets_calls_under_way_finish_and_ends_in_good_order(
     eventually(lambda: not sidecar.part.alive, 10)
     assert not sidecar.socket.exists()
     assert "panic" not in sidecar.log()
+
+
+@pytest.mark.requirement("R24")
+def test_a_sidecar_that_was_stopped_for_a_while_goes_on(sidecar: Sidecar) -> None:
+    """D37: frozen for longer than its main thread waits for a signal at a time, as by a debugger or a paused node."""
+    frozen_until = time.monotonic() + 1.5
+    sidecar.part.pause()
+    eventually(lambda: time.monotonic() > frozen_until, within_s=5)
+    sidecar.part.resume()
+    eventually(lambda: sidecar.get("/healthz")[0] == 200, within_s=5)
+    look_again = time.monotonic() + 1.5
+    eventually(lambda: time.monotonic() > look_again, within_s=5)
+    assert sidecar.part.alive
 
 
 def test_the_socket_is_for_owner_and_group(sidecar: Sidecar) -> None:

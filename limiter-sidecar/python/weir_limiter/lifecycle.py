@@ -31,11 +31,21 @@ def serve(settings: Settings) -> int:
     except ConfigError as error:
         print(f"weir-limiter: {error}", file=sys.stderr)
         return EXIT_USAGE
-    ended = None
-    while ended is None and server.stats().alive:
-        ended = signal.sigtimedwait(_ENDING, _LOOK_EVERY_S)
+    told = False
+    while not told and server.stats().alive:
+        told = _told_to_end()
     server.stop(settings.drain_s)
-    if ended is None:
+    if not told:
         print("weir-limiter: a server thread ended by itself; see the log above", file=sys.stderr)
         return EXIT_BROKEN
     return EXIT_OK
+
+
+def _told_to_end() -> bool:
+    """Wait a while; return whether a signal came.
+
+    Python's `sigtimedwait` also returns when the process was stopped and goes on after the time was up (SIGCONT), with
+    whatever happened to be in memory: a limiter that was frozen for a while must not end for that.
+    """
+    came = signal.sigtimedwait(_ENDING, _LOOK_EVERY_S)
+    return came is not None and came.si_signo in _ENDING
