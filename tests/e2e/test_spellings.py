@@ -3,12 +3,14 @@
 
 import pytest
 
+from lab.environment import Environment
 from lab.team import Team
 
 LIMITED = {
     "name": "login",
     "key": [{"header": "x-api-key"}],
     "limit": {"requests": 3, "period": "1h"},
+    "onStoreFailure": {"mode": "Closed"},
 }
 SPELLINGS = [
     "//login",
@@ -82,6 +84,29 @@ def test_a_semicolon_takes_no_path_out_of_a_prefix_or_a_template(
     answer = team.send(spelling, headers=api_key)
     assert answer.header("x-upstream") is None, f"{spelling} reached the upstream as {answer.json()['path']}"
     assert answer.status == 429 or 300 <= answer.status < 400 or answer.status == 400, answer
+
+
+@pytest.mark.requirement("R22", "R37")
+def test_no_spelling_escapes_a_closed_rule_whose_limiter_is_dead(
+    environment: Environment, team: Team, api_key: dict[str, str]
+) -> None:
+    """D60: it is Envoy that refuses then, on a connection that was open before."""
+    paths = [("POST", spelling) for spelling in ["/login", *SPELLINGS]]
+    paths += [("GET", spelling) for path, spellings in SEMICOLONS.items() for spelling in [path, *spellings]]
+    with team.connect() as client:
+        assert client.send("POST", "/login", host=team.host, headers=api_key).status == 200
+        environment.limiters[0].program.part.kill()
+        try:
+            for method, path in paths:
+                answer = client.send(method, path, host=team.host, headers=api_key)
+                assert answer.header("x-upstream") is None, f"{path} reached the upstream as {answer.json()['path']}"
+                assert answer.status == 503 or 300 <= answer.status < 400 or answer.status == 400, answer
+            for host in (team.host.upper(), f"{team.host}.", f"{team.host}:8080"):
+                answer = client.send("POST", "/login", host=host, headers=api_key)
+                assert answer.status in {503, 404, 400}, answer
+            assert client.send("POST", "/other", host=team.host, headers=api_key).status == 200
+        finally:
+            environment.revive()
 
 
 @pytest.mark.parametrize("port", ["", ":80", ":8080"])

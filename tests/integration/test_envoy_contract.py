@@ -5,6 +5,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from concurrent import futures
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -13,9 +14,13 @@ import yaml
 
 from lab import toolbox
 from lab.envoy_bench import METADATA, Bench, running
+from lab.kubelet import swap
 from lab.waiting import eventually
 from weir_operator.domain.gateways import Address, Envoy, Gateway, TrustedProxies, Upstream
+from weir_operator.domain.ruleset import Ruleset
 from weir_operator.render.envoy import render_envoy
+from weir_operator.render.envoy_closed import render_closed
+from weir_operator.render.ruleset_config import RulesetTooLarge
 
 LOOPBACK_AND_TEN = TrustedProxies(cidrs=("127.0.0.0/8", "10.0.0.0/8"))
 
@@ -49,6 +54,14 @@ def validate(config: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
+def mounted(folder: Path) -> str:
+    """A folder with the file that must be there before Envoy starts."""
+    rendered = render_closed(Ruleset("edge"), Gateway("edge", "weir-system"))
+    assert not isinstance(rendered, RulesetTooLarge)
+    swap(folder / "closed", {name: text.encode() for name, text in rendered["data"].items()})
+    return str(folder / "closed")
+
+
 ECHO = Upstream("echo", ("*",), "127.0.0.1", 8081)
 VARIANTS = {
     "defaults, no upstream": Envoy(),
@@ -64,7 +77,8 @@ VARIANTS = {
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_envoy_accepts_the_bootstrap(variant: str, tmp_path: Path) -> None:
     config = tmp_path / "bootstrap.yaml"
-    config.write_text(render_envoy(Gateway("edge", "weir-system", envoy=VARIANTS[variant]))["bootstrap.yaml"])
+    settings = replace(VARIANTS[variant], closed_directory=mounted(tmp_path))
+    config.write_text(render_envoy(Gateway("edge", "weir-system", envoy=settings))["bootstrap.yaml"])
     outcome = validate(config)
     assert outcome.returncode == 0, outcome.stderr[-2000:]
     assert "deprecated" not in outcome.stderr.lower()
@@ -73,7 +87,8 @@ def test_envoy_accepts_the_bootstrap(variant: str, tmp_path: Path) -> None:
 @pytest.mark.requirement("R41")
 @pytest.mark.parametrize("trusted", [TrustedProxies(), LOOPBACK_AND_TEN], ids=["peer", "cidrs"])
 def test_envoy_accepts_the_parts_inside_somebody_elses_bootstrap(trusted: TrustedProxies, tmp_path: Path) -> None:
-    rendered = render_envoy(Gateway("edge", "weir-system", envoy=Envoy(trusted_proxies=trusted)))
+    settings = Envoy(trusted_proxies=trusted, closed_directory=mounted(tmp_path))
+    rendered = render_envoy(Gateway("edge", "weir-system", envoy=settings))
     bootstrap = yaml.safe_load(rendered["bootstrap.yaml"])
     manager = bootstrap["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
     manager["http_filters"] = [*yaml.safe_load(rendered["http-filters.yaml"]), manager["http_filters"][-1]]

@@ -38,6 +38,7 @@ _METADATA_NAME_MAX = 128  # arbitrary; Envoy's own names have about 40
 _DURATION = re.compile(r"([0-9]+)(ms|s)")
 MAX_PORT = 65535
 SOCKET_PATH_MAX = 107  # the kernel's 108 bytes with the end of the string
+DIRECTORY_MAX = 1024  # arbitrary; the kernel takes 4096 bytes with the name of a file
 MAX_HOPS = 16  # arbitrary: more proxies than any path has
 TIMEOUT_MAX_MS = 10_000  # a client would have given up long before
 MAX_DELAY_MAX_MS = 60_000  # likewise; and every request that waits holds memory in two programs
@@ -138,6 +139,7 @@ def _envoy(section: Section) -> Envoy:
         admin=_address(section.section("admin"), defaults.admin),
         limiter_socket=section.text("limiterSocket", _check_socket, defaults.limiter_socket),
         timeout_ms=_duration_ms(section, "timeout", defaults.timeout_ms, 1, TIMEOUT_MAX_MS),
+        closed_directory=section.text("closedDirectory", _check_directory, defaults.closed_directory),
         trusted_proxies=_trusted_proxies(section.section("trustedProxies")),
         upstreams=tuple(_upstream(upstream) for upstream in section.sections("upstreams")),
     )
@@ -264,6 +266,11 @@ def _check_ip(value: str) -> str:
     except ValueError:
         return "is no IP address"
     return ""
+
+
+def _check_directory(value: str) -> str:
+    usable = value.startswith("/") and not value.endswith("/") and len(value.encode()) <= DIRECTORY_MAX
+    return "" if usable else f"is no absolute path of a directory, without a slash at its end, of {DIRECTORY_MAX} bytes"
 
 
 def _check_socket(value: str) -> str:

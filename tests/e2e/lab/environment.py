@@ -20,7 +20,16 @@ from lab import envoy as envoys
 from lab import helm, programs, toolbox
 from lab import store as stores
 from lab.cluster import Cluster, KubectlError, bring_up
-from lab.layout import ENVOY_CONFIGMAP, GATEWAY, RULES_CONFIGMAP, SYSTEM_NAMESPACE, Layout, StoreKind, chart_values
+from lab.layout import (
+    CLOSED_CONFIGMAP,
+    ENVOY_CONFIGMAP,
+    GATEWAY,
+    RULES_CONFIGMAP,
+    SYSTEM_NAMESPACE,
+    Layout,
+    StoreKind,
+    chart_values,
+)
 from lab.processes import Part, free_port
 from lab.programs import Command, Limiter, LimiterOptions, Program
 from lab.progress import step
@@ -44,6 +53,7 @@ class Environment:
     store: stores.Store | stores.StoreCluster
     upstream: Program
     operator: Program
+    kubelet: Program
     limiters: list[Limiter]
     envoys: list[envoys.Envoy]
 
@@ -117,7 +127,7 @@ class Environment:
 
     @property
     def _programs(self) -> list[Program]:
-        named = [self.__dict__[name] for name in ("upstream", "operator") if name in self.__dict__]
+        named = [self.__dict__[name] for name in ("upstream", "operator", "kubelet") if name in self.__dict__]
         limiters = [limiter.program for limiter in self.limiters]
         return [*named, *limiters, *(envoy.program for envoy in self.envoys)]
 
@@ -204,11 +214,22 @@ class Environment:
             program.wait_ready()
 
     def _start_envoys(self) -> None:
+        closed = self.folder / "closed"
+        self.kubelet = programs.start_kubelet(
+            self.cluster.kubectl_program,
+            self.cluster.kubeconfig,
+            configmap=f"{SYSTEM_NAMESPACE}/{CLOSED_CONFIGMAP}",
+            folder=closed,
+            log=self.logs / "kubelet.log",
+        )
+        self.save()
+        self.kubelet.wait_ready()
         bootstrap = eventually(self._rendered_bootstrap, _RENDERED_S, what="the operator has rendered a bootstrap")
         for number, limiter in enumerate(self.limiters):
             name = f"envoy-{number}"
             log = self.logs / f"{name}.log"
-            self.envoys.append(envoys.start(name, bootstrap, socket=limiter.socket, folder=self.folder, log=log))
+            files = {"socket": limiter.socket, "closed": closed, "folder": self.folder, "log": log}
+            self.envoys.append(envoys.start(name, bootstrap, **files))
             self.save()
         for envoy in self.envoys:
             envoy.program.wait_ready()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent import futures
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,13 +19,18 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import yaml
 from envoy.service.auth.v3 import external_auth_pb2, external_auth_pb2_grpc
 from google.rpc import status_pb2
 
 from lab import processes, toolbox
+from lab.kubelet import swap
 from lab.waiting import eventually
 from weir_operator.domain.gateways import Address, Envoy, Gateway, TrustedProxies, Upstream
+from weir_operator.domain.ruleset import Ruleset
 from weir_operator.render.envoy import render_envoy
+from weir_operator.render.envoy_closed import CLOSED_KEY, render_closed
+from weir_operator.render.ruleset_config import RulesetTooLarge
 
 METADATA = {"policy": "team/orders", "rule": "burst", "decision": "seen", "mode": "Enforce"}
 OVERWRITE = 2  # HeaderValueOption.HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD
@@ -36,11 +41,14 @@ class Recorder(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[mi
 
     def __init__(self) -> None:
         self.seen: list[dict[str, str]] = []
+        self.fault: Callable[[Any], None] | None = None
 
-    def Check(self, request: Any, _context: Any) -> Any:  # noqa: N802  the name is gRPC's
-        """Answer as a limiter would: 429 below /denied, else allowed with a header for the client."""
+    def Check(self, request: Any, context: Any) -> Any:  # noqa: N802  the name is gRPC's
+        """Answer as a limiter would: 429 below /denied, else allowed with a header for the client. `fault` first."""
         headers = dict(request.attributes.request.http.headers)
         self.seen.append(headers)
+        if self.fault is not None:
+            self.fault(context)
         if headers[":path"].startswith("/denied"):
             answer = external_auth_pb2.CheckResponse(status=status_pb2.Status(code=8))
             answer.denied_response.status.code = 429
@@ -96,6 +104,7 @@ class Bench:
 
     port: int
     admin_port: int
+    closed: Path
     log: Path
     recorder: Recorder
     limiter: grpc.Server
@@ -108,11 +117,27 @@ class Bench:
         """One request to Envoy's admin endpoint."""
         return self._ask(self.admin_port, method, path, {})
 
+    def mount(self, ruleset: Ruleset) -> None:
+        """Mount what Envoy refuses for this ruleset while the limiter gives no answer."""
+        rendered = render_closed(ruleset, Gateway(ruleset.gateway, "weir-system"))
+        if isinstance(rendered, RulesetTooLarge):
+            raise TypeError(rendered)
+        self.mount_bytes(rendered["data"][CLOSED_KEY].encode())
+
+    def mount_bytes(self, content: bytes) -> None:
+        """Mount anything in its place."""
+        swap(self.closed, {CLOSED_KEY: content})
+
     def is_ready(self) -> bool:
         """Whether Envoy serves."""
         with suppress(OSError):
             return self.admin("GET", "/ready").status == 200
         return False
+
+    def stat(self, name: str) -> int:
+        """A counter or gauge of Envoy's; 0 for one that does not exist (yet)."""
+        text = self.admin("GET", f"/stats?filter=^{name}$").body.decode().strip()
+        return int(text.rpartition(": ")[2] or 0)
 
     def access_log(self) -> list[dict[str, Any]]:
         """The lines that Envoy has written so far; it writes them up to ten seconds after the request."""
@@ -130,10 +155,16 @@ class Bench:
 
 
 @contextmanager
-def running(folder: Path, trusted: TrustedProxies, *, upstream_port: int | None = None) -> Iterator[Bench]:
+def running(
+    folder: Path,
+    trusted: TrustedProxies,
+    *,
+    upstream_port: int | None = None,
+    change: Callable[[dict[str, Any]], None] = lambda _: None,
+) -> Iterator[Bench]:
     """Start everything in `folder`, with the configuration that the operator renders for these trusted proxies.
 
-    The upstream is the echo, or whatever listens on `upstream_port`.
+    The upstream is the echo, or whatever listens on `upstream_port`. `change` may change the bootstrap.
     """
     echo = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     threading.Thread(target=echo.serve_forever, daemon=True).start()
@@ -148,15 +179,19 @@ def running(folder: Path, trusted: TrustedProxies, *, upstream_port: int | None 
         listen=Address("127.0.0.1", port),
         admin=Address("127.0.0.1", admin_port),
         limiter_socket=str(socket),
+        closed_directory=str(folder / "closed"),
         timeout_ms=1000,  # the recorder is Python on a busy machine; what the timeout does is not tested here
         trusted_proxies=trusted,
         upstreams=(Upstream("echo", ("*",), "127.0.0.1", upstream_port or echo.server_port),),
     )
     config = folder / "bootstrap.yaml"
-    config.write_text(render_envoy(Gateway("edge", "weir-system", envoy=settings))["bootstrap.yaml"])
+    bootstrap = yaml.safe_load(render_envoy(Gateway("edge", "weir-system", envoy=settings))["bootstrap.yaml"])
+    change(bootstrap)
+    config.write_text(yaml.safe_dump(bootstrap))
+    bench = Bench(port, admin_port, folder / "closed", folder / "envoy.log", recorder, limiter)
+    bench.mount(Ruleset("edge"))
     argv = [str(toolbox.envoy()), "-c", str(config), "--concurrency", "1", "--disable-hot-restart"]
-    envoy = processes.spawn("envoy", argv, log=folder / "envoy.log")
-    bench = Bench(port, admin_port, folder / "envoy.log", recorder, limiter)
+    envoy = processes.spawn("envoy", [*argv, "--reject-unknown-dynamic-fields"], log=folder / "envoy.log")
     try:
         eventually(bench.is_ready, within_s=20, what=f"Envoy is ready ({bench.log})")
         yield bench

@@ -12,6 +12,7 @@ GATEWAY = "edge"
 SYSTEM_NAMESPACE = "weir-system"
 RULES_CONFIGMAP = f"{GATEWAY}-rules-0"
 ENVOY_CONFIGMAP = f"{GATEWAY}-envoy"
+CLOSED_CONFIGMAP = f"{GATEWAY}-closed"
 TEAM_HOSTS: Mapping[str, Sequence[str]] = {
     "team-orders": ("api.example.com", "*.orders.example.com"),
     "team-auth": ("login.example.com",),
@@ -57,11 +58,12 @@ class Layout:
 
 
 def chart_values(layout: Layout, *, admin_ports: Sequence[int], upstream_port: int) -> dict[str, Any]:
-    """The chart's values for a layout. Listener, admin port and socket are placeholders: `lab.envoy` moves them."""
+    """The chart's values for a layout. Ports, socket and folder of Envoy are placeholders: `lab.envoy` moves them."""
     envoy = {
         "listen": {"address": "127.0.0.1", "port": 8080},
         "admin": {"address": "127.0.0.1", "port": 9901},
         "limiterSocket": "/run/weir/limiter.sock",
+        "closedDirectory": "/etc/weir/closed",
         "timeout": f"{layout.patience.limiter_ms}ms",
         "trustedProxies": {"cidrs": [f"{TRUSTED_PROXY}/32"]},
         "upstreams": [{"name": "echo", "hosts": ["*"], "address": "127.0.0.1", "port": upstream_port}],

@@ -130,6 +130,17 @@ def start_operator(settings: Path, kubeconfig: Path, *, log: Path) -> Program:
     return program
 
 
+def start_kubelet(kubectl: Path, kubeconfig: Path, *, configmap: str, folder: Path, log: Path) -> Program:
+    """Start what keeps `folder` as a kubelet would keep the mounted ConfigMap (`namespace/name`)."""
+    port, (namespace, name) = free_port(), configmap.split("/")
+    argv = (
+        sys.executable, "-m", "lab.kubelet", "--kubectl", str(kubectl), "--namespace", namespace, "--configmap", name,
+        "--folder", str(folder), "--port", str(port),
+    )  # fmt: skip
+    env = {"PYTHONPATH": str(Path(__file__).resolve().parents[1]), "KUBECONFIG": str(kubeconfig)}
+    return start("kubelet", argv, log=log, url=f"http://{_HOST}:{port}", ready="/", env=env)
+
+
 def start_upstream(port: int, *, log: Path) -> Program:
     """Start the echo upstream."""
     argv = (sys.executable, "-m", "lab.upstream", "--port", str(port))

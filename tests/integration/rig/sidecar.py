@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import sys
 import urllib.error
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.client import sample
+from lab.kubelet import swap
 from lab.processes import Part, free_port, spawn
 from lab.waiting import eventually
 from rig.documents import GATEWAY, revision_of
@@ -23,7 +23,6 @@ HASH_KEY = "integration-tests-share-this-hash-key"
 NAME = f"{GATEWAY}-rules-0"
 _WITHIN_S = 10.0  # every change is live within half a second on an idle machine
 PATIENT = "5s"  # a busy machine must not turn a decision into a store failure; tests of failures set their own deadline
-_stamps = itertools.count(1)
 
 
 @dataclass(slots=True)
@@ -33,22 +32,8 @@ class Mount:
     directory: Path
 
     def publish(self, document: bytes, *, key: str = "ruleset.json") -> None:
-        """Make a new directory, point `..data` at it in one rename, remove the old one."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        data, partial = self.directory / "..data", self.directory / "..data_tmp"
-        fresh = self.directory / f"..{next(_stamps)}"
-        fresh.mkdir()
-        (fresh / key).write_bytes(document)
-        old = self.directory / data.readlink() if data.is_symlink() else None
-        partial.symlink_to(fresh.name)
-        partial.rename(data)
-        link = self.directory / key
-        if not link.is_symlink():
-            link.symlink_to(Path("..data") / key)
-        if old is not None:
-            for file in old.iterdir():
-                file.unlink()
-            old.rmdir()
+        """Mount this document and nothing else."""
+        swap(self.directory, {key: document})
 
 
 @dataclass(slots=True)

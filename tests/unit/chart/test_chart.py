@@ -125,7 +125,7 @@ def test_the_operator_writes_only_the_generated_config_maps(namespace: str, gate
     read, write = named("Role", "weir-operator", namespace)["rules"]
     assert (read["resources"], read["verbs"]) == (["configmaps"], ["list", "watch"])
     assert write["resources"] == ["configmaps"]
-    assert write["resourceNames"] == [f"{gateway}-rules-0", f"{gateway}-envoy"]
+    assert write["resourceNames"] == [f"{gateway}-rules-0", f"{gateway}-envoy", f"{gateway}-closed"]
     assert write["verbs"] == ["create", "patch", "delete"]
 
 
@@ -209,6 +209,7 @@ def test_everything_carries_the_labels_of_the_release() -> None:
         ({"envoy": {"timeout": "50"}}, "/gateways/0/envoy/timeout"),
         ({"envoy": {"timeout": 50}}, "/gateways/0/envoy/timeout"),
         ({"envoy": {"limiterSocket": "run/limiter.sock"}}, "/gateways/0/envoy/limiterSocket"),
+        ({"envoy": {"closedDirectory": "/etc/weir/"}}, "/gateways/0/envoy/closedDirectory"),
         ({"envoy": {"trustedProxies": {"cidrs": ["10.0.0.0/8"], "hops": 1}}}, "/gateways/0/envoy/trustedProxies"),
         ({"envoy": {"listen": {"address": "127.0.0.1", "port": 0}}}, "/gateways/0/envoy/listen/port"),
         ({"envoy": {"upstreams": [{"name": "echo", "hosts": [], "address": "x", "port": 1}]}}, "hosts"),

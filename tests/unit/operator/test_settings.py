@@ -24,6 +24,7 @@ gateways:
     listen: {address: "::", port: 8443}
     admin: {address: 127.0.0.1, port: 9901}
     limiterSocket: /run/weir/limiter.sock
+    closedDirectory: /mnt/closed
     timeout: 1s
     trustedProxies: {hops: 2}
     upstreams: [{name: echo, hosts: ["*"], address: 127.0.0.1, port: 8081}]
@@ -50,6 +51,7 @@ def test_a_whole_file_is_read() -> None:
         1000,
         TrustedProxies(hops=2),
     )
+    assert envoy.closed_directory == "/mnt/closed"
     assert envoy.upstreams == (Upstream("echo", ("*",), "127.0.0.1", 8081),)
 
 
@@ -90,6 +92,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
         ("envoy: {timeout: 50}", "gateways[0].envoy.timeout: expected a string, found 50"),
         ("envoy: {timeout: 0ms}", "gateways[0].envoy.timeout: '0ms' is not between 1ms and 10000ms"),
         ("envoy: {limiterSocket: run/l.sock}", "gateways[0].envoy.limiterSocket: 'run/l.sock' is no absolute path"),
+        ("envoy: {closedDirectory: /mnt/}", "gateways[0].envoy.closedDirectory: '/mnt/' is no absolute path"),
         ("envoy: {listen: {port: true}}", "gateways[0].envoy.listen.port: expected a whole number, found True"),
         ("envoy: {admin: {address: localhost}}", "gateways[0].envoy.admin.address: 'localhost' is no IP address"),
         ("envoy: {trustedProxies: {cidrs: [10.0.0.1/8]}}", "gateways[0].envoy.trustedProxies.cidrs[0]: '10.0.0.1/8'"),

@@ -56,13 +56,15 @@ class Upstream:
 class Envoy:
     """Settings of the bundled Envoy.
 
-    `limiter_socket` is the path of the sidecar's Unix socket, `timeout_ms` how long Envoy waits for a decision.
+    `limiter_socket` is the path of the sidecar's Unix socket, `timeout_ms` how long Envoy waits for a decision,
+    `closed_directory` where the ConfigMap `<gateway>-closed` is mounted.
     """
 
     listen: Address = Address("0.0.0.0", 8080)  # noqa: S104  a gateway serves every interface unless told otherwise
     admin: Address = Address("127.0.0.1", 9901)
     limiter_socket: str = "/run/weir/limiter.sock"
     timeout_ms: int = 50
+    closed_directory: str = "/etc/weir/closed"
     trusted_proxies: TrustedProxies = TrustedProxies()
     upstreams: tuple[Upstream, ...] = ()
 

@@ -46,6 +46,7 @@ from weir_operator.reconcile.report import GatewayReport, orphan_statuses
 from weir_operator.reconcile.status import Fleet
 from weir_operator.reconcile.store import Store
 from weir_operator.reconcile.writer import StatusWriter
+from weir_operator.render.envoy_closed import render_closed
 from weir_operator.render.envoy_config import render_envoy_config
 from weir_operator.render.names import (
     DIGEST_ANNOTATION,
@@ -129,13 +130,14 @@ class GatewayTurn:
         with self._tools.metrics.compile_seconds.labels(name).time():
             compiled = compile_ruleset(observed.group.policies, observed.group.overrides, self._gateway, previous)
             rules = render_rules(compiled.ruleset, self._gateway, base, self._now_ms())
+            closed = render_closed(compiled.ruleset, self._gateway)
         self._compiled = observed, compiled
         if isinstance(rules, RulesetTooLarge):
-            self._publish_error = str(rules)
-            logger.error("ruleset not published: %s", rules, extra={"gateway": name})
-            return False
+            return self._too_large(rules)
+        if isinstance(closed, RulesetTooLarge):  # limits that a dead limiter would open are no Closed ones
+            return self._too_large(closed)
         ours = {MANAGED_BY_LABEL: MANAGER, GATEWAY_LABEL: name}
-        actions = plan(observed.config_maps, (rules, self._envoy), ours)
+        actions = plan(observed.config_maps, (rules, closed, self._envoy), ours)
         write = Apply(rules)
         if write in actions:
             await self._publish(write)
@@ -147,6 +149,12 @@ class GatewayTurn:
                 await self._do(action)
         self._measure(compiled, rules, actions)
         return bool(actions)
+
+    def _too_large(self, why: RulesetTooLarge) -> bool:
+        """Leave everything as it is; nothing was written."""
+        self._publish_error = str(why)
+        logger.error("ruleset not published: %s", why, extra={"gateway": self._gateway.name})
+        return False
 
     async def _publish(self, rules: Apply) -> None:
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ipaddress import IPv4Network, ip_network
 
 from weir_operator.domain.gateways import Gateway
+from weir_operator.render.envoy_closed import FAILURE_MARKER, closed_filter
 from weir_operator.render.envoy_document import Message, extension, seconds, typed
 
 CLIENT_IP_HEADER = "x-weir-client-ip"
@@ -23,7 +24,7 @@ _MAPPED_BITS = 96
 
 def limiter_filters(gateway: Gateway) -> list[Message]:
     """The filters in their order; they belong before anything that answers or routes a request."""
-    return [*_client_ip_filters(gateway.envoy.trusted_proxies.cidrs), _ext_authz(gateway)]
+    return [*_client_ip_filters(gateway.envoy.trusted_proxies.cidrs), _ext_authz(gateway), closed_filter(gateway)]
 
 
 def cidr_ranges(cidrs: tuple[str, ...]) -> list[Message]:
@@ -45,30 +46,30 @@ def cidr_ranges(cidrs: tuple[str, ...]) -> list[Message]:
 def _client_ip_filters(trusted: tuple[str, ...]) -> list[Message]:
     """State the address that Envoy trusts in the header that the limiter reads; a client's own value never survives.
 
+    Nor does a client's own marker that the limiter gave no answer.
+
     Where proxies are trusted by network, an address inside these networks is no client's: it is the proxy that Envoy
     falls back to when X-Forwarded-For is missing or unreadable. One shared counter for all such clients would be
     wrong for each of them, so the header stays away and the rule's `onMissingKey` decides.
     """
-    name_client = _header_mutation(
-        "weir.client_ip",
-        {
-            "append": {
-                "header": {"key": CLIENT_IP_HEADER, "value": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%"},
-                "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
-            }
-        },
-    )
+    forget_marker: Message = {"remove": FAILURE_MARKER}
+    state: Message = {
+        "append": {
+            "header": {"key": CLIENT_IP_HEADER, "value": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%"},
+            "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
+        }
+    }
     if not trusted:
-        return [name_client]
-    forget_claim = _header_mutation("weir.client_ip_claim", {"remove": CLIENT_IP_HEADER})
-    return [forget_claim, _unless_client_in(trusted, name_client)]
+        return [_header_mutation("weir.client_ip", state, forget_marker)]
+    forget_claim = _header_mutation("weir.client_ip_claim", {"remove": CLIENT_IP_HEADER}, forget_marker)
+    return [forget_claim, _unless_client_in(trusted, _header_mutation("weir.client_ip", state))]
 
 
-def _header_mutation(name: str, mutation: Message) -> Message:
+def _header_mutation(name: str, *mutations: Message) -> Message:
     return extension(
         name,
         "envoy.extensions.filters.http.header_mutation.v3.HeaderMutation",
-        mutations={"request_mutations": [mutation]},
+        mutations={"request_mutations": list(mutations)},
     )
 
 
@@ -97,7 +98,7 @@ def _unless_client_in(cidrs: tuple[str, ...], http_filter: Message) -> Message:
 
 
 def _ext_authz(gateway: Gateway) -> Message:
-    """The question to the limiter. It fails open here; a rule that must fail closed does so in the limiter."""
+    """The question to the limiter. It fails open; what a Closed rule covers is then refused by the next filter."""
     withheld = [{"exact": name, "ignore_case": True} for name in sorted(gateway.withheld_headers)]
     return extension(
         METADATA_NAMESPACE,
@@ -110,7 +111,7 @@ def _ext_authz(gateway: Gateway) -> Message:
         },
         # The claims of the token that the JWT filter has verified; nothing is sent where that filter is not.
         metadata_context_namespaces=[gateway.jwt.metadata_namespace],
-        # A dead limiter must not take the API down; the upstream sees x-envoy-auth-failure-mode-allowed: true.
+        # A dead limiter must not take the API down. The mark is what the next filter and the upstream go by.
         failure_mode_allow=True,
         failure_mode_allow_header_add=True,
         # Should anybody switch failure_mode_allow off: unavailable (503), not the default, "forbidden" (403).

@@ -23,6 +23,8 @@ class Part(StrEnum):
     """The ruleset document, for the limiters."""
     ENVOY = "envoy"
     """Envoy's configuration."""
+    CLOSED = "closed"
+    """What Envoy refuses while the limiter gives no answer."""
 
 
 def rules_config_map(gateway: str) -> str:
@@ -33,6 +35,11 @@ def rules_config_map(gateway: str) -> str:
 def envoy_config_map(gateway: str) -> str:
     """Name of the ConfigMap with a gateway's Envoy configuration."""
     return f"{gateway}-envoy"
+
+
+def closed_config_map(gateway: str) -> str:
+    """Name of the ConfigMap with what a gateway's Envoys refuse while the limiter gives no answer."""
+    return f"{gateway}-closed"
 
 
 def labels(gateway: str, part: Part) -> Mapping[str, str]:

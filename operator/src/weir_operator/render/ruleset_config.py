@@ -46,14 +46,15 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class RulesetTooLarge:
-    """The ruleset does not fit into a ConfigMap, packed in `size` bytes; nothing is written, the old rules stay."""
+    """The ruleset does not fit into a ConfigMap, with `size` bytes; nothing is written, the old rules stay."""
 
     size: int
     limit: int = MAX_GZIP_BYTES
+    what: str = "rules take {size} bytes packed"
 
     def __str__(self) -> str:
         return (
-            f"the gateway's rules take {self.size} bytes packed, a ConfigMap holds {self.limit}; "
+            f"the gateway's {self.what.format(size=self.size)}, a ConfigMap holds {self.limit}; "
             "spread the policies over more gateways, or delete overrides that have expired"
         )
 

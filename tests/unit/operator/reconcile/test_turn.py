@@ -15,6 +15,7 @@ from weir_operator.render.ruleset_config import RulesetTooLarge
 
 BAD_RULES = [{"name": "burst", "limit": {"requests": 0, "period": "1s"}}]
 KEYED = [{"name": "burst", "key": [{"header": "x-api-key"}], "limit": {"requests": 1, "period": "1s"}}]
+CLOSED_MAP = (CONFIG_MAPS, "weir-system", "edge-closed")
 RULES_MAP = (CONFIG_MAPS, "weir-system", "edge-rules-0")
 
 
@@ -31,7 +32,8 @@ async def test_an_operator_without_policies_still_publishes_an_empty_ruleset(wor
     """D45: limiters become ready by a document, also by an empty one."""
     await world.settle()
     assert world.live().ruleset.policies == ()
-    assert set(world.cluster.objects) == {RULES_MAP, (CONFIG_MAPS, "weir-system", "edge-envoy")}
+    names = {name for _, _, name in world.cluster.objects}
+    assert names == {"edge-rules-0", "edge-envoy", "edge-closed"}
 
 
 async def test_nothing_is_written_when_nothing_changed(world: Any) -> None:
@@ -287,6 +289,36 @@ async def test_a_limiter_ahead_of_rules_that_are_too_large_is_no_reason_to_hurry
     await world.settle()
     assert await world.turn.take(news=False) >= POLL_UNSETTLED_S
     assert world.conditions(name="other")["Ready"] == ("False", "RenderFailed")
+
+
+@pytest.mark.requirement("R22")
+async def test_a_rule_made_closed_reaches_envoy_and_one_put_in_shadow_leaves_it(world: Any) -> None:
+    closed = [{**KEYED[0], "onStoreFailure": {"mode": "Closed"}}]
+    world.policy(rules=KEYED)
+    await world.settle()
+    nothing = world.cluster.objects[CLOSED_MAP]["data"]
+    world.policy(rules=closed)
+    await world.settle()
+    assert "team/api burst" in world.cluster.objects[CLOSED_MAP]["data"]["closed.json"]
+    world.policy(rules=closed, mode="Shadow")
+    await world.settle()
+    assert world.cluster.objects[CLOSED_MAP]["data"] == nothing
+
+
+@pytest.mark.requirement("R22", "R45")
+async def test_closed_rules_that_are_too_large_for_envoy_leave_everything_as_it_is(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.policy()
+    await world.settle()
+    before = dict(world.cluster.objects)
+    monkeypatch.setattr(turn, "render_closed", lambda *_: RulesetTooLarge(2_000_000))
+    world.policy("other")
+    await world.settle()
+    assert world.conditions(name="other")["Ready"] == ("False", "RenderFailed")
+    assert {key: obj for key, obj in world.cluster.objects.items() if key[0] == CONFIG_MAPS} == {
+        key: obj for key, obj in before.items() if key[0] == CONFIG_MAPS
+    }
 
 
 async def test_a_limiter_ahead_of_a_restored_backup_is_overtaken(world: Any) -> None:

@@ -110,7 +110,7 @@ def test_nothing_but_the_detected_address_is_ever_written_into_the_client_header
 def test_a_clients_own_claim_is_removed_where_the_address_may_stay_unstated() -> None:
     filters = connection_manager(CASES["proxies-by-cidr"])["http_filters"]
     assert [f["name"] for f in filters[:2]] == ["weir.client_ip_claim", "weir.client_ip"]
-    assert filters[0]["typed_config"]["mutations"] == {"request_mutations": [{"remove": "x-weir-client-ip"}]}
+    assert {"remove": "x-weir-client-ip"} in filters[0]["typed_config"]["mutations"]["request_mutations"]
 
 
 @pytest.mark.requirement("R37")
