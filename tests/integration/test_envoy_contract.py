@@ -13,14 +13,11 @@ import pytest
 import yaml
 
 from lab import toolbox
-from lab.envoy_bench import METADATA, Bench, running
-from lab.kubelet import swap
+from lab.envoy_bench import METADATA, Bench, mount_closed, running
 from lab.waiting import eventually
 from weir_operator.domain.gateways import Address, Envoy, Gateway, TrustedProxies, Upstream
 from weir_operator.domain.ruleset import Ruleset
 from weir_operator.render.envoy import render_envoy
-from weir_operator.render.envoy_closed import render_closed
-from weir_operator.render.ruleset_config import RulesetTooLarge
 
 LOOPBACK_AND_TEN = TrustedProxies(cidrs=("127.0.0.0/8", "10.0.0.0/8"))
 
@@ -56,9 +53,7 @@ def validate(config: Path) -> subprocess.CompletedProcess[str]:
 
 def mounted(folder: Path) -> str:
     """A folder with the file that must be there before Envoy starts."""
-    rendered = render_closed(Ruleset("edge"), Gateway("edge", "weir-system"))
-    assert not isinstance(rendered, RulesetTooLarge)
-    swap(folder / "closed", {name: text.encode() for name, text in rendered["data"].items()})
+    mount_closed(folder / "closed", Ruleset("edge"))
     return str(folder / "closed")
 
 

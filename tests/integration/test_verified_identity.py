@@ -25,11 +25,12 @@ import yaml
 
 from lab import processes, toolbox
 from lab.controlplane.certificates import Authority
-from lab.envoy_bench import Echo
+from lab.envoy_bench import Echo, mount_closed
 from lab.waiting import eventually
 from rig.documents import HOST, document, limit, policy, rule
 from rig.sidecar import Sidecar
 from weir_operator.domain.gateways import Address, Envoy, Gateway, Upstream
+from weir_operator.domain.ruleset import Ruleset
 from weir_operator.render.envoy import render_envoy
 
 ISSUER = "https://tokens.example.com"
@@ -80,9 +81,11 @@ def client(sidecar: Sidecar, authority: Path, tmp_path: Path) -> Iterator[Callab
         listen=Address("127.0.0.1", port),
         admin=Address("127.0.0.1", admin),
         limiter_socket=str(sidecar.socket),
+        closed_directory=str(tmp_path / "closed"),
         timeout_ms=5000,  # a busy test machine must not open the gate
         upstreams=(Upstream("echo", ("*",), "127.0.0.1", echo.server_port),),
     )
+    mount_closed(tmp_path / "closed", Ruleset("edge"))
     config = tmp_path / "bootstrap.yaml"
     config.write_text(json.dumps(verifying(Gateway("edge", "weir-system", envoy=settings), authority)))
     argv = [str(toolbox.envoy()), "-c", str(config), "--concurrency", "1", "--disable-hot-restart"]

@@ -119,10 +119,7 @@ class Bench:
 
     def mount(self, ruleset: Ruleset) -> None:
         """Mount what Envoy refuses for this ruleset while the limiter gives no answer."""
-        rendered = render_closed(ruleset, Gateway(ruleset.gateway, "weir-system"))
-        if isinstance(rendered, RulesetTooLarge):
-            raise TypeError(rendered)
-        self.mount_bytes(rendered["data"][CLOSED_KEY].encode())
+        mount_closed(self.closed, ruleset)
 
     def mount_bytes(self, content: bytes) -> None:
         """Mount anything in its place."""
@@ -152,6 +149,14 @@ class Bench:
             return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
         finally:
             connection.close()
+
+
+def mount_closed(folder: Path, ruleset: Ruleset) -> None:
+    """Put into `folder` what the ConfigMap of Closed rules holds for a ruleset; Envoy does not start without it."""
+    rendered = render_closed(ruleset, Gateway(ruleset.gateway, "weir-system"))
+    if isinstance(rendered, RulesetTooLarge):
+        raise TypeError(rendered)
+    swap(folder, {name: text.encode() for name, text in rendered["data"].items()})
 
 
 @contextmanager
