@@ -11,12 +11,13 @@ use limiter_core::{Delivery, Part, PayloadPlace, Prepared, Request, Scope, Verdi
 use tokio::time::Instant;
 
 use super::Drain;
+use super::answer;
 use super::charge::Charge;
 use super::groups::Groups;
-use super::grpc::{self, Status};
+use super::grpc::Status;
 use super::lateness::Lateness;
 use super::queue::{Judged, Queue, Waiting};
-use super::wire::{self, Received};
+use super::wire::Received;
 use crate::evidence::Subject;
 use crate::memory::Counted;
 use crate::metrics::RefundReason;
@@ -91,7 +92,7 @@ impl Decider {
         let Some(live) = self.shared.book.live_for_request() else {
             return Err(Status::NO_RULES);
         };
-        let received = Received::decode(message, live.ruleset.payload_place().unwrap_or(&self.payload_place))?;
+        let received = Received::decode(&message, live.ruleset.payload_place().unwrap_or(&self.payload_place))?;
         let decoded = Instant::now();
         let request = received.request();
         let mut prepared = live.ruleset.prepare(&request, self.shared.clock.now_us());
@@ -120,7 +121,7 @@ impl Decider {
             sequence: self.sequence.fetch_add(1, Ordering::Relaxed),
             mode_header: self.mode_header,
         };
-        grpc::frame(&wire::answer(prepared.respond(request, verdict, &delivery)))
+        answer::frame(&prepared.respond(request, verdict, &delivery))
     }
 
     /// Counts in memory first: that is done at once, and the store need not be asked about what memory refuses. A request

@@ -6,7 +6,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -84,7 +84,7 @@ pub(crate) async fn read_message(body: Incoming) -> Result<Bytes, Status> {
 }
 
 /// The message inside one length-prefixed frame.
-fn unframe(mut frame: Bytes) -> Result<Bytes, Status> {
+pub(super) fn unframe(mut frame: Bytes) -> Result<Bytes, Status> {
     if frame.len() < PREFIX_BYTES {
         return Err(Status::MALFORMED);
     }
@@ -94,15 +94,13 @@ fn unframe(mut frame: Bytes) -> Result<Bytes, Status> {
     if frame.get_u32() as usize == frame.len() { Ok(frame) } else { Err(Status::MALFORMED) }
 }
 
-/// The frame of one message.
-pub(crate) fn frame(message: &impl prost::Message) -> Bytes {
-    let length = message.encoded_len();
-    let mut frame = BytesMut::with_capacity(PREFIX_BYTES + length);
-    frame.put_u8(0);
-    // Answers are bounded by the rules of one request, far below four gibibytes.
-    frame.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
-    message.encode_raw(&mut frame);
-    frame.freeze()
+/// The beginning of a frame around a message of so many bytes, which follow.
+pub(super) fn begin_frame(length: usize) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(PREFIX_BYTES + length);
+    // Not compressed. Answers are bounded by the rules of one request, far below four gibibytes.
+    frame.push(0);
+    frame.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
+    frame
 }
 
 /// A successful answer that carries this frame.

@@ -3,16 +3,18 @@
 //!
 //! hyper directly, because two unary methods do not pay for a gRPC framework. Decides nothing itself.
 
+mod answer;
 mod charge;
 mod check;
 mod claims;
 mod groups;
 mod grpc;
+mod health;
 mod hold;
 mod lateness;
 mod listener;
-mod messages;
 mod patience;
+mod protobuf;
 mod queue;
 mod refunds;
 mod wire;
@@ -22,28 +24,24 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
 use hyper::rt::{Read, Write};
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioExecutor;
-use prost::Message;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use self::grpc::{Status, Unary};
 use self::listener::{Listener, Stream};
-use self::messages::{HealthCheckRequest, HealthCheckResponse, NOT_SERVING, SERVING};
 
 pub(crate) use self::check::Decider;
 pub(crate) use self::listener::{Bound, bind, bind_tcp};
 
 const CHECK: &str = "/envoy.service.auth.v3.Authorization/Check";
 const HEALTH: &str = "/grpc.health.v1.Health/Check";
-const SERVICE: &str = "envoy.service.auth.v3.Authorization";
 
 /// Decisions that may be under way on one connection. Envoy opens one connection per worker thread and has its own
 /// circuit breaker below this.
@@ -131,11 +129,6 @@ async fn check(request: Request<Incoming>, decider: &Decider) -> Result<Response
 }
 
 async fn health(body: Incoming, decider: &Decider) -> Result<Response<Unary>, Status> {
-    let message: Bytes = grpc::read_message(body).await?;
-    let asked = HealthCheckRequest::decode(message).map_err(|_| Status::MALFORMED)?;
-    if !matches!(asked.service.as_str(), "" | SERVICE) {
-        return Err(Status::NOT_FOUND);
-    }
-    let status = if decider.is_ready() { SERVING } else { NOT_SERVING };
-    Ok(grpc::answer(grpc::frame(&HealthCheckResponse { status })))
+    let message = grpc::read_message(body).await?;
+    Ok(grpc::answer(health::answer(&message, decider.is_ready())?))
 }

@@ -47,10 +47,10 @@ fn metadata(payload: &[u8]) -> Vec<u8> {
     [entry("lua", &entry("payload", &text("no"))), entry("jwt", &entry("payload", payload))].concat()
 }
 
-fn asked<R>(metadata: Vec<u8>, path: &[&str], then: impl FnOnce(Option<Claim<'_>>) -> R) -> R {
+fn asked<R>(metadata: &[u8], path: &[&str], then: impl FnOnce(Option<Claim<'_>>) -> R) -> R {
     let path: Vec<Box<str>> = path.iter().map(|name| (*name).into()).collect();
     let place = place();
-    then(ReceivedClaims { metadata: metadata.into(), place: &place }.claim(&path))
+    then(ReceivedClaims { metadata, place: &place }.claim(&path))
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_claim_is_found_at_the_end_of_its_path() {
         (&[], None),
     ];
     for (path, expected) in cases {
-        asked(metadata(&payload), path, |found| assert_eq!(expected, found, "{path:?}"));
+        asked(&metadata(&payload), path, |found| assert_eq!(expected, found, "{path:?}"));
     }
 }
 
@@ -85,14 +85,14 @@ fn what_is_no_claim_counts_as_none() {
     let null = vec![1 << 3, 0];
     let deep = (0..=MAX_LIST_DEPTH).fold(text("x"), |inner, _| list(&[inner]));
     for value in [null.clone(), vec![], list(&[text("a"), null]), deep, bytes(3, b"\xff"), vec![2 << 3 | 1, 0, 0]] {
-        asked(metadata(&structure(&[("c", value.clone())])), &["c"], |found| assert_eq!(None, found, "{value:?}"));
+        asked(&metadata(&structure(&[("c", value.clone())])), &["c"], |found| assert_eq!(None, found, "{value:?}"));
     }
 }
 
 #[test]
 fn a_payload_elsewhere_is_none() {
     for metadata in [vec![], entry("jwt", &entry("other", &structure(&[("c", text("x"))]))), entry("jwt", &text("x"))] {
-        asked(metadata, &["c"], |found| assert_eq!(None, found));
+        asked(&metadata, &["c"], |found| assert_eq!(None, found));
     }
 }
 
@@ -102,6 +102,6 @@ proptest! {
         let mut broken = metadata(&structure(&[("c", list(&[text("a"), number(2.0)]))]));
         let at = at.min(broken.len());
         broken.splice(at..(at + noise.len() / 2).min(broken.len()), noise);
-        asked(broken, &["c"], |_| ());
+        asked(&broken, &["c"], |_| ());
     }
 }
