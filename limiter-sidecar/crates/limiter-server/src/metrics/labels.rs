@@ -84,18 +84,43 @@ impl EncodeLabelValue for RefundReason {
     }
 }
 
+/// What happened to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct DecisionLabel(pub(super) Decision);
+pub(super) enum DecisionLabel {
+    Allowed,
+    Refused,
+    Open,
+    Closed,
+    Unmatched,
+    Exempt,
+}
+
+impl DecisionLabel {
+    /// Every value, in the order of their discriminants.
+    pub(super) const ALL: [Self; 6] =
+        [Self::Allowed, Self::Refused, Self::Open, Self::Closed, Self::Unmatched, Self::Exempt];
+
+    pub(super) fn of(decision: Decision) -> Self {
+        match decision {
+            Decision::Allowed => Self::Allowed,
+            Decision::Refused => Self::Refused,
+            Decision::Open => Self::Open,
+            Decision::Closed => Self::Closed,
+            Decision::Unmatched => Self::Unmatched,
+            Decision::Exempt => Self::Exempt,
+        }
+    }
+}
 
 impl EncodeLabelValue for DecisionLabel {
     fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
-        encoder.write_str(match self.0 {
-            Decision::Allowed => "allowed",
-            Decision::Refused => "refused",
-            Decision::Open => "open",
-            Decision::Closed => "closed",
-            Decision::Unmatched => "unmatched",
-            Decision::Exempt => "exempt",
+        encoder.write_str(match self {
+            Self::Allowed => "allowed",
+            Self::Refused => "refused",
+            Self::Open => "open",
+            Self::Closed => "closed",
+            Self::Unmatched => "unmatched",
+            Self::Exempt => "exempt",
         })
     }
 }
