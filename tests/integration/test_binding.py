@@ -26,7 +26,7 @@ def settings(tmp_path: Path) -> Settings:
         gateway=GATEWAY, instance="in-process", listen=f"unix:{tmp_path / 's.sock'}", admin=f"127.0.0.1:{free_port()}",
         store=f"redis://127.0.0.1:{free_port()}", store_deadline_s=0.005, rules_configmap=None, rules_dir=None,
         state_dir=None, jwt_namespace="jwt", jwt_payload_key="payload", hash_key=HASH_KEY.encode(), mode_header=True,
-        max_held=10, log_level="error", log_format="text", drain_s=1.0,
+        max_held=10, deny_cache=10, log_level="error", log_format="text", drain_s=1.0,
     )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ class Settings:
     store: str  # a URL, perhaps with a password
     store_deadline_s: float
     max_held: int
+    deny_cache: int
     rules_configmap: str | None  # NAMESPACE/NAME
     rules_dir: Path | None
     state_dir: Path | None
@@ -79,6 +80,7 @@ FLAGS: Final = (
     Flag("store-file", "FILE", "file that holds the store's URL", Path),
     Flag("store-deadline", "TIME", "time that the store has for a decision", forms.duration, "5ms"),
     Flag("max-held", "NUMBER", "requests that may be held at once for leaky buckets", forms.count, "10000"),
+    Flag("deny-cache", "NUMBER", "refusals remembered, to repeat them without the store", forms.count, "10000"),
     Flag("rules-configmap", "NAMESPACE/NAME", "ConfigMap with the rules, watched through the API", forms.configmap),
     Flag("rules-dir", "DIR", "directory where that ConfigMap is mounted", Path),
     Flag("state-dir", "DIR", "directory for the last good rules, kept over restarts", Path),
@@ -114,6 +116,7 @@ def read(given: Mapping[str, str | None], environment: Mapping[str, str]) -> Set
         store=store,
         store_deadline_s=values["store-deadline"],
         max_held=values["max-held"],
+        deny_cache=values["deny-cache"],
         rules_configmap=values["rules-configmap"],
         rules_dir=values["rules-dir"],
         state_dir=values["state-dir"],

@@ -5,6 +5,7 @@
 
 mod build;
 mod key_build;
+mod lasting;
 mod names;
 mod override_build;
 mod rule_build;
@@ -21,6 +22,7 @@ use crate::overrides::{Overrides, ValueDigest};
 use crate::ruleset::{Dialect, Document, Mode, OnStoreFailure, RulesetError, Scope, Visibility};
 use crate::subject::{BucketKey, HashKey, Identity, KeySpec, PolicyTag, RuleId, Source};
 
+pub use lasting::Lasting;
 pub(crate) use names::ItemName;
 
 /// A whole ruleset. Put it behind an `Arc`; nothing in it changes.
@@ -81,6 +83,7 @@ pub struct Rule {
     pub(crate) visibility: Visibility,
     pub(crate) code: Box<str>,
     pub(crate) items: names::ItemNames,
+    pub(crate) lasting: Lasting,
 }
 
 /// What a rule does with a request that lacks its key.
@@ -262,6 +265,11 @@ impl Rule {
     /// What it does while the store does not answer.
     pub fn on_store_failure(&self) -> OnStoreFailure {
         self.on_store_failure
+    }
+
+    /// How far its refusals can be relied on until their wait is over.
+    pub fn lasting(&self) -> Lasting {
+        self.lasting
     }
 
     /// Whether clients are told about it.

@@ -33,7 +33,7 @@ pub mod subject;
 pub mod verdict;
 
 pub use claims::{Claim, Claims, NoClaims, PayloadPlace};
-pub use compiled::{Policy, Rule, Ruleset};
+pub use compiled::{Lasting, Policy, Rule, Ruleset};
 pub use limit::Limit;
 pub use local::LocalCounters;
 pub use prepare::{Check, LocalCall, Prepared, RuleUse, Standing, StoreCall};

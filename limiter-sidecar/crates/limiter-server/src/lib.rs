@@ -8,6 +8,7 @@
 mod admin;
 mod authz;
 mod clock;
+mod denied;
 mod evidence;
 pub mod logging;
 mod memory;

@@ -55,6 +55,12 @@ pub(crate) struct Metrics {
     refunds: Family<RefundLabels, Counter>,
     /// Subjects that this limiter's own memory had no room for.
     pub(crate) local_evictions: Counter,
+    /// Requests that were refused by what the store had said before.
+    pub(crate) denied_hits: Counter,
+    /// Refusals forgotten before their time for want of room.
+    pub(crate) denied_evictions: Counter,
+    /// Refusals that are remembered, as of the latest one.
+    pub(crate) denied_entries: Gauge,
     pub(crate) ruleset_revision: Gauge<u64, AtomicU64>,
     pub(crate) ruleset_applied: Counter,
     pub(crate) ruleset_rejected: Counter,
@@ -79,6 +85,9 @@ impl Metrics {
             hold: Histogram::new(HOLD_BOUNDS_S),
             refunds: Family::default(),
             local_evictions: Counter::default(),
+            denied_hits: Counter::default(),
+            denied_evictions: Counter::default(),
+            denied_entries: Gauge::default(),
             ruleset_revision: Gauge::default(),
             ruleset_applied: Counter::default(),
             ruleset_rejected: Counter::default(),
@@ -105,6 +114,9 @@ impl Metrics {
         table.register("weir_hold_seconds", "Time that requests were held before they left", self.hold.clone());
         table.register("weir_refunds", "Charges to be given back, by why and how that ended", self.refunds.clone());
         table.register("weir_local_evictions", "Subjects forgotten for want of room", self.local_evictions.clone());
+        table.register("weir_deny_cache_hits", "Requests refused without asking again", self.denied_hits.clone());
+        table.register("weir_deny_cache_entries", "Refusals that are remembered", self.denied_entries.clone());
+        table.register("weir_deny_cache_evictions", "Refusals that had to make room", self.denied_evictions.clone());
         table.register("weir_decision_seconds", "Time from decoded request to answer", self.decision.clone());
     }
 

@@ -86,6 +86,8 @@ pub struct Options {
     pub store_deadline: Duration,
     /// How many requests may be held at once until their leaky buckets let them leave.
     pub max_held: usize,
+    /// How many refused calls are remembered, to be refused again without the store; 0 for none.
+    pub deny_cache: usize,
     /// The `ConfigMap` to watch through the API, if any.
     pub rules_configmap: Option<ConfigMapName>,
     /// The directory where that `ConfigMap` is mounted, if any.

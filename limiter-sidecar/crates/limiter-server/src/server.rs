@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep};
 use crate::admin;
 use crate::authz::{self, Bound, Decider};
 use crate::clock::{StoreClock, now_ms};
+use crate::denied::Denied;
 use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::options::{ConfigError, ConfigMapName, Options};
@@ -157,6 +158,7 @@ fn share(options: &Options) -> Result<Shared, ConfigError> {
         store: Arc::new(Store::new(&options.store)?),
         clock: StoreClock::default(),
         memory: Memory::new(Arc::clone(&metrics)),
+        denied: Denied::new(options.deny_cache, Arc::clone(&metrics)),
         metrics,
         draining: AtomicBool::new(false),
         born: Instant::now(),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::clock::StoreClock;
+use crate::denied::Denied;
 use crate::memory::Memory;
 use crate::metrics::{Connections, Metrics};
 use crate::rules::{RuleBook, WatchReport, WatchState};
@@ -28,6 +29,7 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<Store>,
     pub(crate) clock: StoreClock,
     pub(crate) memory: Memory,
+    pub(crate) denied: Denied,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) draining: AtomicBool,
     pub(crate) born: Instant,

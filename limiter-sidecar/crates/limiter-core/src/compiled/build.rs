@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use ipnet::IpNet;
 
-use super::{Exemption, Policy, Rule, Ruleset, key_build, override_build, rule_build};
+use super::{Exemption, Policy, Rule, Ruleset, key_build, lasting, override_build, rule_build};
 use crate::hex;
 use crate::matching::{HostPattern, Index, MethodSet, PathPattern, Route};
 use crate::ruleset::{Document, ExemptDoc, Mode, PolicyDoc, RouteDoc, RulesetError};
@@ -35,6 +35,7 @@ pub(super) fn ruleset(document: &Document, hash_key: &HashKey) -> Result<Ruleset
     }
     let mut builder = Builder { hash_key, next_ordinal: 0, key_groups: HashMap::new() };
     let mut policies: Vec<Policy> = Vec::with_capacity(document.policies.len());
+    let mut all_hosts: Vec<Vec<HostPattern>> = Vec::with_capacity(document.policies.len());
     let mut index = Index::default();
     for (place, doc) in document.policies.iter().enumerate() {
         let path = format!("policies[{place}]");
@@ -47,7 +48,9 @@ pub(super) fn ruleset(document: &Document, hash_key: &HashKey) -> Result<Ruleset
         if doc.rules.iter().any(|rule| rule.mode != Mode::Disabled) {
             index.insert(place, &hosts, &routes);
         }
+        all_hosts.push(hosts);
     }
+    lasting::note(&mut policies, &all_hosts);
     for (place, doc) in document.overrides.iter().enumerate() {
         override_build::apply(doc, &format!("overrides[{place}]"), &mut policies)?;
     }

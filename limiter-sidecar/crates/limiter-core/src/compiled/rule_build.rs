@@ -2,7 +2,7 @@
 //! From a rule of the document to a rule that decides.
 
 use super::build::{Builder, route};
-use super::{Missing, Plans, Rule, key_build, names::ItemNames};
+use super::{Lasting, Missing, Plans, Rule, key_build, names::ItemNames};
 use crate::limit::Limit;
 use crate::overrides::Overrides;
 use crate::ruleset::{LimitDoc, OnMissingKey, PlansDoc, RuleDoc, RulesetError};
@@ -49,6 +49,8 @@ pub(super) fn rule(builder: &mut Builder<'_>, policy: &str, doc: &RuleDoc, path:
         visibility: doc.visibility,
         code: doc.code.as_str().into(),
         items: item_names(policy, &doc.name, path)?,
+        // Noted when all policies are known.
+        lasting: Lasting::No,
     })
 }
 

@@ -29,7 +29,7 @@ const MAX_KEYS: usize = 255;
 const ENFORCING: u8 = 1;
 
 /// One call of the decision script. Owns its bytes, because giving a charge back may outlive the request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StoreCall {
     /// The script's KEYS.
     pub keys: Vec<BucketKey>,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::denied::DeniedReport;
 use crate::evidence::Counts;
 use crate::rules::{Refusal, Source, WatchHealth};
 use crate::shared::Shared;
@@ -26,6 +27,7 @@ pub(crate) struct StatusDocument<'a> {
     rulesets: BTreeMap<&'a str, RulesetStatus>,
     watch: WatchHealth,
     store: StoreHealth,
+    deny_cache: DeniedReport,
     rules: Vec<RuleStatus>,
 }
 
@@ -65,6 +67,7 @@ pub(crate) fn document(shared: &Shared) -> StatusDocument<'_> {
         rulesets: rulesets(shared),
         watch: shared.watch.get(),
         store: shared.store.health(),
+        deny_cache: shared.denied.report(),
         rules: rules(shared),
     }
 }

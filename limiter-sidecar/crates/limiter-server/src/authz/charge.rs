@@ -130,6 +130,7 @@ mod tests {
 
     use super::*;
     use crate::clock::StoreClock;
+    use crate::denied::Denied;
     use crate::memory::Memory;
     use crate::metrics::{Connections, Metrics};
     use crate::rules::{RuleBook, WatchReport};
@@ -148,6 +149,7 @@ mod tests {
             store: Arc::new(Store::new("redis://127.0.0.1:1").unwrap()),
             clock: StoreClock::default(),
             memory: Memory::new(Arc::clone(&metrics)),
+            denied: Denied::new(0, Arc::clone(&metrics)),
             metrics,
             draining: AtomicBool::new(false),
             born: Instant::now(),

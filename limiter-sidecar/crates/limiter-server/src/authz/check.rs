@@ -18,6 +18,7 @@ use super::grpc::Status;
 use super::lateness::Lateness;
 use super::queue::{Judged, Queue, Waiting};
 use super::wire::Received;
+use crate::denied::Moment;
 use crate::evidence::Subject;
 use crate::memory::Counted;
 use crate::metrics::RefundReason;
@@ -36,6 +37,13 @@ pub(crate) struct Decider {
     sequence: AtomicU64,
     lateness: Lateness,
     queue: Queue,
+}
+
+/// By which rules the store is asked, and until when.
+#[derive(Clone, Copy)]
+struct Asked {
+    deadline: Instant,
+    revision: u64,
 }
 
 /// A request that is held: its place, and the answer if it cannot leave after all.
@@ -96,7 +104,8 @@ impl Decider {
         let decoded = Instant::now();
         let request = received.request();
         let mut prepared = live.ruleset.prepare(&request, self.shared.clock.now_us());
-        let judged = self.judge(&mut prepared, decoded + self.store_deadline).await;
+        let asked = Asked { deadline: decoded + self.store_deadline, revision: live.ruleset.revision() };
+        let judged = self.judge(&mut prepared, asked).await;
         let (verdict, waiting) = self.queue.admit(judged, &prepared, patience.map(|patience| decoded + patience));
         self.count(&live, &prepared, &verdict, waiting.is_some());
         let answered = match waiting {
@@ -126,7 +135,7 @@ impl Decider {
 
     /// Counts in memory first: that is done at once, and the store need not be asked about what memory refuses. A request
     /// that goes away while the store is asked has its charge in memory given back, as `charge` is dropped.
-    async fn judge(&self, prepared: &mut Prepared<'_>, deadline: Instant) -> Judged {
+    async fn judge(&self, prepared: &mut Prepared<'_>, asked: Asked) -> Judged {
         let begun = Instant::now();
         let Shared { clock, memory, .. } = &*self.shared;
         let mut charge = Charge::none(&self.queue.desk);
@@ -135,7 +144,7 @@ impl Decider {
         }
         let (verdict, made) = match charge.in_memory.as_ref().map(Counted::part) {
             Some(own) if !own.reply.allowed || !prepared.needs_store() => (prepared.verdict_in_memory(&own), begun),
-            own if prepared.needs_store() => self.ask(prepared, own, deadline, &mut charge).await,
+            own if prepared.needs_store() => self.ask(prepared, own, asked, &mut charge).await,
             _ => (prepared.verdict_without_store(), begun),
         };
         if verdict.named.is_some() {
@@ -153,16 +162,32 @@ impl Decider {
         &self,
         prepared: &mut Prepared<'_>,
         own: Option<Part>,
-        deadline: Instant,
+        asked: Asked,
         charge: &mut Charge,
     ) -> (Verdict, Instant) {
-        let metrics = &self.shared.metrics;
-        let sent = Instant::now();
-        let groups = Groups::ask(&self.queue.desk, prepared, deadline).await;
+        let Shared { metrics, store, denied, .. } = &*self.shared;
+        let calls = prepared.store_calls(store.grouping());
+        let moment = Moment {
+            local: Instant::now(),
+            store_us: prepared.now_us(),
+            links: store.links(),
+            revision: asked.revision,
+        };
+        if let [call] = calls.as_slice()
+            && let Some(part) = denied.find(call, prepared, moment)
+        {
+            let parts: Vec<Part> = own.into_iter().chain([part]).collect();
+            let verdict = prepared.verdict(&parts).unwrap_or_else(|_| prepared.verdict_on_store_failure(&parts));
+            return (verdict, moment.local);
+        }
+        let groups = Groups::ask(&self.queue.desk, prepared, calls, asked.deadline).await;
         let read = Instant::now();
+        if let Some(refusal) = groups.refusal() {
+            denied.remember(refusal, prepared, store.is_split(), moment, read);
+        }
         let late = groups.times_us().map(|now_us| self.lateness.of(now_us, read)).min().unwrap_or_default();
         if groups.failures.iter().all(|failure| *failure != StoreFailure::Connection) {
-            metrics.store_latency.observe(sent.elapsed().as_secs_f64());
+            metrics.store_latency.observe((read - moment.local).as_secs_f64());
         }
         for failure in &groups.failures {
             metrics.count_store_failure(*failure);

@@ -44,10 +44,14 @@ enum Undecided {
 }
 
 impl Groups {
-    /// Asks about every check that is counted in the store; ends at the latest at `deadline`.
-    pub(super) async fn ask(desk: &Arc<Desk>, prepared: &mut Prepared<'_>, deadline: Instant) -> Self {
+    /// Asks about every check that is counted in the store, which are these calls; ends at the latest at `deadline`.
+    pub(super) async fn ask(
+        desk: &Arc<Desk>,
+        prepared: &mut Prepared<'_>,
+        calls: Vec<StoreCall>,
+        deadline: Instant,
+    ) -> Self {
         let store = &desk.shared.store;
-        let calls = prepared.store_calls(store.grouping());
         let alone = calls.len() == 1;
         let mut groups = Self::decide(desk, calls, alone, deadline).await;
         for (call, why) in take(&mut groups.undecided) {
@@ -85,6 +89,12 @@ impl Groups {
     /// The store's times at which the calls were decided, µs since the epoch.
     pub(super) fn times_us(&self) -> impl Iterator<Item = u64> {
         self.decided.iter().map(|(_, reply)| reply.now_us)
+    }
+
+    /// The refusal of a request that took one call.
+    pub(super) fn refusal(&self) -> Option<(&StoreCall, &Reply)> {
+        let [(call, reply)] = self.decided.as_slice() else { return None };
+        (!reply.allowed && self.failures.is_empty()).then_some((call, reply))
     }
 
     /// The request passes.

@@ -10,6 +10,7 @@ mod cluster;
 mod failure;
 mod health;
 mod link;
+mod news;
 mod node;
 mod preflight;
 mod script;
@@ -22,11 +23,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use limiter_core::{BucketKey, StoreCall};
 use redis::Value;
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use self::cluster::Cluster;
 use self::health::{Condition, StoreState};
+use self::news::News;
 use self::node::Node;
 use self::script::{Call, Refund, Script};
 use self::url::Target;
@@ -59,7 +60,7 @@ impl Store {
     pub(crate) fn new(url: &str) -> Result<Self, ConfigError> {
         let topology = match url::target(url)? {
             Target::Single(client) => {
-                Topology::Single(Arc::new(Node::new(String::new(), client, Arc::new(Notify::new()))))
+                Topology::Single(Arc::new(Node::new(String::new(), client, Arc::new(News::default()))))
             }
             Target::Cluster { access, seeds } => Topology::Cluster(Arc::new(Cluster::new(access, seeds))),
         };
@@ -72,6 +73,11 @@ impl Store {
             Topology::Single(node) => supervisor::run(Arc::clone(node)).await,
             Topology::Cluster(cluster) => Arc::clone(cluster).supervise().await,
         }
+    }
+
+    /// Whether the keys of one request may be on several servers.
+    pub(crate) fn is_split(&self) -> bool {
+        matches!(self.topology, Topology::Cluster(_))
     }
 
     /// How checks must be grouped: by the slot of their key in a cluster, and not at all for one server.
@@ -150,6 +156,14 @@ impl Store {
             self.tried.store(true, Ordering::Relaxed);
         }
         self.tried.load(Ordering::Relaxed)
+    }
+
+    /// Changes with every link that comes or goes: what was said before may have been forgotten since.
+    pub(crate) fn links(&self) -> u64 {
+        match &self.topology {
+            Topology::Single(node) => node.news.rung(),
+            Topology::Cluster(cluster) => cluster.links(),
+        }
     }
 
     fn condition(&self) -> Condition {

@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use super::failure::StoreFailure;
 use super::health::{Condition, StoreState};
 use super::link::{Link, RedisOrTimeout};
+use super::news::News;
 use super::preflight::{self, Finding};
 use super::script::{Call, Script};
 
@@ -24,7 +25,7 @@ pub(super) struct Node {
     /// Wakes the supervisor when a request found the link broken.
     pub(super) trouble: Notify,
     /// Rings when a link was opened or lost, for the cluster that the node is part of.
-    news: Arc<Notify>,
+    pub(super) news: Arc<News>,
     /// Decisions that came in time, and those that did not.
     tally: (AtomicU64, AtomicU64),
     /// Whether the last thing known is good: spares a request the lock.
@@ -39,7 +40,7 @@ struct State {
 
 impl Node {
     /// A server that is not connected yet. `news` rings whenever its link comes or goes.
-    pub(super) fn new(name: String, client: Client, news: Arc<Notify>) -> Self {
+    pub(super) fn new(name: String, client: Client, news: Arc<News>) -> Self {
         Self {
             name,
             client,
@@ -127,12 +128,12 @@ impl Node {
     pub(super) fn connected(&self, link: Arc<Link>) {
         self.link.store(Some(link));
         self.note(StoreState::Up, "");
-        self.news.notify_waiters();
+        self.news.ring();
     }
 
     pub(super) fn disconnected(&self, error: &str) {
         self.note(StoreState::Down, error);
-        self.news.notify_waiters();
+        self.news.ring();
     }
 
     /// Puts `link` away if it is still the current one, and lets the supervisor open the next.

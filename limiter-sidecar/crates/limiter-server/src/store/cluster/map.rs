@@ -86,9 +86,10 @@ impl Map {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use redis::Client;
-    use tokio::sync::Notify;
+
+    use super::super::super::news::News;
+    use super::*;
 
     fn range(first: u16, last: u16, primary: &str) -> SlotRange {
         SlotRange { first, last, primary: primary.parse().unwrap(), replicas: vec!["r:1".parse().unwrap()] }
@@ -98,7 +99,7 @@ mod tests {
         let visited = visited.iter().map(|text| text.parse().unwrap()).collect();
         Map::new(ranges, visited, |address| {
             let client = Client::open(format!("redis://{address}")).unwrap();
-            Some(Arc::new(Node::new(address.to_string(), client, Arc::new(Notify::new()))))
+            Some(Arc::new(Node::new(address.to_string(), client, Arc::new(News::default()))))
         })
     }
 

@@ -23,6 +23,7 @@ use super::address::Address;
 use super::failure::StoreFailure;
 use super::health::{Condition, StoreState};
 use super::link::{Link, Redirection, RedisOrTimeout};
+use super::news::News;
 use super::node::Node;
 use super::preflight::Finding;
 use super::script::{Call, Script};
@@ -51,7 +52,7 @@ pub(super) struct Cluster {
     seeds: Vec<Address>,
     map: ArcSwap<Map>,
     /// Rings when a link came or went, or the map changed.
-    news: Arc<Notify>,
+    news: Arc<News>,
     /// Rings when the map may be wrong.
     stale: Notify,
     visited: Mutex<BTreeMap<Address, Instant>>,
@@ -69,7 +70,7 @@ impl Cluster {
             access,
             seeds,
             map: ArcSwap::from_pointee(Map::default()),
-            news: Arc::new(Notify::new()),
+            news: Arc::new(News::default()),
             stale: Notify::new(),
             visited: Mutex::new(BTreeMap::new()),
             condition: Mutex::new(Condition::unknown()),
@@ -140,6 +141,11 @@ impl Cluster {
             }
             sleep_until(looked + LOOK_GAP).await;
         }
+    }
+
+    /// See [`super::Store::links`].
+    pub(super) fn links(&self) -> u64 {
+        self.news.rung()
     }
 
     /// The state of the whole: of the map and of every node that has slots.
@@ -229,7 +235,7 @@ impl Cluster {
             (None, None) => self.note(StoreState::Up, ""),
         }
         self.map.store(Arc::new(map));
-        self.news.notify_waiters();
+        self.news.ring();
     }
 
     fn note(&self, state: StoreState, error: &str) {
