@@ -216,6 +216,17 @@ def test_a_mounted_file_that_is_broken_leaves_the_last_good_one_in_force(alone: 
         assert client.send(host="one.test").status == 503
 
 
+@pytest.mark.requirement("R22")
+def test_a_fault_in_the_script_refuses(alone: Bench, client: Client) -> None:
+    """What is Closed cannot be told any more, so nothing may pass for open."""
+    in_force(alone, client, ruleset(policy("one", hosts=["one.test"])))
+    good = (alone.closed / "closed.json").read_bytes()
+    alone.mount_bytes(good.replace(b"team/one attempts P - one.test", b"team/one"))
+    answer = eventually(lambda: (seen := client.send(host="other.test")).status == 503 and seen, within_s=10)
+    assert isinstance(answer, Answer)
+    assert answer.json() == {"type": "about:blank", "title": "Service Unavailable", "status": 503}
+
+
 def refused_updates(bench: Bench) -> int:
     return sum(bench.stat(f"{STATS}.{name}") for name in ("update_failure", "update_rejected"))
 

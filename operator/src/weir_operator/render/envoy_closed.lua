@@ -6,7 +6,8 @@
 
   Covers     what the limiter's own matching covers, no less and no more: crates/limiter-core/src/matching decides what
              that is, and a change there is a change here
-  Read       at the first marked request, since Envoy loads the script on the threads that serve
+  Read       at the first marked request, each host's policies at its own first: Envoy loads and runs the script on the
+             threads that serve, and these must not stand still
   Failing    a fault in here refuses too: what a Closed rule covers must not pass because something broke
   Told       as the limiter tells it: problem.rs and respond.rs
 ]]
@@ -42,8 +43,8 @@ local function descend(node, path)
   return node, false
 end
 
-local function add_route(root, methods, path, policy)
-  local node, open_ended = descend(root, path)
+local function add_route(tree, methods, path, policy)
+  local node, open_ended = descend(tree, path)
   local set
   if methods ~= "*" then
     set = {}
@@ -52,35 +53,49 @@ local function add_route(root, methods, path, policy)
   table.insert(open_ended and node.below or node.exact, { policy = policy, methods = set })
 end
 
+-- The policies of one host pattern, not read yet.
+local function new_root()
+  return { node = new_node(), waiting = {} }
+end
+
 local function root_of(roots, host)
-  roots[host] = roots[host] or new_node()
+  roots[host] = roots[host] or new_root()
   return roots[host]
 end
 
 -- A line is one policy: id, rule, P or S (public or silent), documentation or -, hosts or *, then methods and path of
--- each route.
+-- each route. Only the hosts are read here; what nobody asks for need not be understood.
 local function read(text)
-  local found = { exact = {}, wildcard = {}, every = new_node(), longest = 0 }
+  local found = { exact = {}, wildcard = {}, every = new_root(), longest = 0 }
   local order = 0
   for line in text:gmatch("[^\n]+") do
-    local words = {}
-    for word in line:gmatch("%S+") do words[#words + 1] = word end
     order = order + 1
-    local policy = { order = order, id = words[1], rule = words[2], public = words[3] == "P" }
-    policy.documentation = words[4] ~= "-" and decoded(words[4]) or nil
-    for host in words[5]:gmatch("[^,]+") do
+    local policy = { order = order, line = line }
+    for host in line:match("^%S+ %S+ %S+ %S+ (%S+)"):gmatch("[^,]+") do
       local root = found.every
       if host:sub(1, 2) == "*." then
-        local suffix = host:sub(3)
-        found.longest = math.max(found.longest, #suffix)
-        root = root_of(found.wildcard, suffix)
+        root = root_of(found.wildcard, host:sub(3))
+        found.longest = math.max(found.longest, #host - 2)
       elseif host ~= "*" then
         root = root_of(found.exact, host)
       end
-      for place = 6, #words, 2 do add_route(root, words[place], words[place + 1], policy) end
+      table.insert(root.waiting, policy)
     end
   end
   return found
+end
+
+-- The tree of a root, with all its policies.
+local function tree_of(root)
+  for _, policy in ipairs(root.waiting) do
+    local words = {}
+    for word in policy.line:gmatch("%S+") do words[#words + 1] = word end
+    policy.id, policy.rule, policy.public = words[1], words[2], words[3] == "P"
+    policy.documentation = words[4] ~= "-" and decoded(words[4]) or nil
+    for place = 6, #words, 2 do add_route(root.node, words[place], words[place + 1], policy) end
+  end
+  root.waiting = {}
+  return root.node
 end
 
 -- Lower case, without port and one trailing dot. Inside the brackets of an IPv6 address a colon begins no port.
@@ -154,7 +169,7 @@ local function walk(node, segments, at, method, found)
   return literal and walk(literal, segments, at + 1, method, found) or found
 end
 
--- The roots whose hosts cover this one.
+-- The roots whose host patterns cover this authority.
 local function roots_for(authority)
   local host = normal_host(authority)
   local roots = { index.every }
@@ -174,7 +189,8 @@ local function covering(headers)
   local readings = readings_of(headers:get(":path") or "")
   local found
   for _, root in ipairs(roots_for(headers:get(":authority") or "")) do
-    for _, segments in ipairs(readings) do found = walk(root, segments, 1, method, found) end
+    local tree = tree_of(root)
+    for _, segments in ipairs(readings) do found = walk(tree, segments, 1, method, found) end
   end
   return found
 end
