@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from lab.processes import free_port
 from lab.store import Store
 from lab.waiting import eventually
+from rig.fake_clock import FakeClock
 from rig.judge import judge, judge_recovery, judge_waits
 from rig.modes import rules
 from rig.namespaces import private_mounts, seen_by
@@ -68,24 +68,14 @@ async def test_a_clock_that_jumps_by_hours_beside_one_that_is_right(
     tmp_path: Path, frail: Store, start_sidecar: Callable[..., Sidecar], running: Running
 ) -> None:
     """D02: two limiters, one budget. The store's clock counts, so that of a limiter cannot give anything back."""
-    found = importlib.util.find_spec("libfaketime")
-    assert found is not None
-    assert found.origin is not None
-    library = Path(found.origin).parent / "vendor" / "libfaketime" / "src" / "libfaketime.so.1"
-    shift = tmp_path / "shift"
-    shift.write_text("+0")
-    wrong = start_sidecar(
-        frail.url,
-        env={
-            "LD_PRELOAD": str(library), "FAKETIME_TIMESTAMP_FILE": str(shift), "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",  # no clock that only counts seconds jumps when somebody sets the time
-        },
-    )  # fmt: skip
+    clock = FakeClock(tmp_path / "shift")
+    clock.shift(0)
+    wrong = start_sidecar(frail.url, env=clock.env)
     right = start_sidecar(frail.url)
     shifted = []
     async with running(right, wrong) as traffic:
         for hours in (HOURS, -HOURS):
-            shift.write_text(f"{hours:+}h")
+            clock.shift(hours)
             during = await traffic.begin(f"{hours:+} h")
             applied = [await asyncio.to_thread(applied_at_h, sidecar) for sidecar in (right, wrong)]
             assert round(applied[1] - applied[0]) == hours, "the clock was not shifted"
