@@ -12,8 +12,8 @@ import pytest
 
 from lab.processes import free_port
 from lab.waiting import eventually
-from rig.documents import GATEWAY, document, policy, revision_of, rule, single
-from rig.sidecar import HASH_KEY
+from rig.documents import document, policy, revision_of, rule, single
+from rig.sidecar import HASH_KEY, in_process
 from weir_limiter import _core
 from weir_limiter.config import Settings
 
@@ -22,12 +22,7 @@ LUA = Path(__file__).resolve().parents[2] / "lua"
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(
-        gateway=GATEWAY, instance="in-process", listen=f"unix:{tmp_path / 's.sock'}", admin=f"127.0.0.1:{free_port()}",
-        store=f"redis://127.0.0.1:{free_port()}", store_deadline_s=0.005, rules_configmap=None, rules_dir=None,
-        state_dir=None, jwt_namespace="jwt", jwt_payload_key="payload", hash_key=HASH_KEY.encode(), mode_header=True,
-        max_held=10, deny_cache=10, log_level="error", log_format="text", drain_s=1.0,
-    )  # fmt: skip
+    return in_process(tmp_path / "s.sock", f"redis://127.0.0.1:{free_port()}")
 
 
 @pytest.fixture

@@ -13,17 +13,14 @@ from pathlib import Path
 import pytest
 
 import reading
-from lab.processes import free_port
 from lab.store import Flavour, Store, start_store
 from lab.waiting import eventually
-from rig.documents import GATEWAY
 from rig.envoy import Envoy
 from rig.fake_clock import FakeClock
 from rig.replay import HOST, as_document, by_model, seen, subset
-from rig.sidecar import HASH_KEY
+from rig.sidecar import in_process
 from vector import load_all
 from weir_limiter import _core
-from weir_limiter.config import Settings
 
 AT_LEAST = 120
 
@@ -56,14 +53,9 @@ def timed_store(clock: FakeClock, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture(scope="module")
 def limiter(timed_store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[_core.Server, Path]]:
-    """A limiter, to which documents are given directly, and its socket."""
+    """A limiter and its socket. It remembers no refusals: their end is a matter of its own clock, which goes on."""
     socket = tmp_path_factory.mktemp("limiter") / "limiter.sock"
-    settings = Settings(
-        gateway=GATEWAY, instance="in-process", listen=f"unix:{socket}", admin=f"127.0.0.1:{free_port()}",
-        store=timed_store.url, store_deadline_s=5.0, rules_configmap=None, rules_dir=None, state_dir=None,
-        jwt_namespace="jwt", jwt_payload_key="payload", hash_key=HASH_KEY.encode(), mode_header=True, max_held=10,
-        log_level="error", log_format="text", drain_s=1.0,
-    )  # fmt: skip
+    settings = in_process(socket, timed_store.url, store_deadline="5s", deny_cache="0")
     server = _core.Server(settings)
     server.start()
     eventually(lambda: server.stats().store_up, 20)

@@ -8,7 +8,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,23 @@ from lab.kubelet import swap
 from lab.processes import Part, free_port, spawn
 from lab.waiting import eventually
 from rig.documents import GATEWAY, revision_of
+from weir_limiter.config import Settings, read
 
 PROGRAM = Path(sys.executable).with_name("weir-limiter")
 HASH_KEY = "integration-tests-share-this-hash-key"
 NAME = f"{GATEWAY}-rules-0"
 _WITHIN_S = 10.0  # every change is live within half a second on an idle machine
 PATIENT = "5s"  # a busy machine must not turn a decision into a store failure; tests of failures set their own deadline
+
+
+def in_process(socket: Path, store_url: str, **flags: str) -> Settings:
+    """Settings of a limiter in the test's process, which is given its rules directly; `flags` as on a command line."""
+    given = {
+        "gateway": GATEWAY, "instance": "in-process", "listen": f"unix:{socket}", "admin": f"127.0.0.1:{free_port()}",
+        "rules-dir": str(socket.parent), "log-level": "error", **{n.replace("_", "-"): v for n, v in flags.items()},
+    }  # fmt: skip
+    settings = read(given, {"WEIR_LIMITER_STORE": store_url, "WEIR_LIMITER_HASH_KEY": HASH_KEY})
+    return replace(settings, rules_dir=None)
 
 
 @dataclass(slots=True)
