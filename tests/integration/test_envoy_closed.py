@@ -181,6 +181,17 @@ def test_the_client_is_told_what_the_limiter_would_have_told(alone: Bench, clien
     assert call.header("grpc-message") == body["detail"]
 
 
+@pytest.mark.requirement("R22")
+def test_a_grpc_client_is_told_unavailable_with_the_reason(alone: Bench, client: Client) -> None:
+    """D37, over HTTP/2."""
+    in_force(alone, client, ruleset(policy("calls", routes=[{"path": "/test.Echo/*"}])))
+    with grpc.insecure_channel(f"127.0.0.1:{alone.port}") as channel, pytest.raises(grpc.RpcError) as refusal:
+        channel.unary_unary("/test.Echo/Say")(b"hello", timeout=10)
+    call: Any = refusal.value
+    assert call.code() is grpc.StatusCode.UNAVAILABLE
+    assert call.details() == 'Limit "attempts" cannot be checked at the moment; retry in 1 s.'
+
+
 @pytest.mark.requirement("R22", "R24")
 def test_open_shadow_and_disabled_rules_refuse_nothing(alone: Bench, client: Client) -> None:
     policies = [

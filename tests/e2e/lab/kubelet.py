@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -76,11 +78,14 @@ def _follow(kubectl: str, namespace: str, name: str, folder: Path) -> None:
     watch = [kubectl, "get", "configmap", name, "-n", namespace, "--watch", "-o", "json"]
     mounted: Any = None
     with subprocess.Popen(watch, stdout=subprocess.PIPE, text=True) as process:
-        for document in _documents(process.stdout):
-            data = document.get("data") or {}
-            if data != mounted:
-                swap(folder, {key: value.encode() for key, value in data.items()})
-                mounted = data
+        try:
+            for document in _documents(process.stdout):
+                data = document.get("data") or {}
+                if data != mounted:
+                    swap(folder, {key: value.encode() for key, value in data.items()})
+                    mounted = data
+        finally:
+            process.terminate()
 
 
 def main() -> None:
@@ -91,6 +96,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--port", type=int, required=True)
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # by way of every `finally`: kubectl ends with us
     _Health.folder = given.folder
     health = ThreadingHTTPServer(("127.0.0.1", given.port), _Health)
     threading.Thread(target=health.serve_forever, daemon=True).start()
