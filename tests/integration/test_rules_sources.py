@@ -127,8 +127,8 @@ async def test_the_last_good_rules_survive_a_restart_without_any_source(
             file.unlink()
     sidecar.restart()
     assert (sidecar.ruleset()["revision"], sidecar.ruleset()["source"]) == (revision_of(good), "State")
-    assert sidecar.get("/readyz")[0] == 200
     sidecar.wait_store("Up")
+    assert sidecar.get("/readyz")[0] == 200
     async with Envoy.beside(sidecar.socket) as envoy:
         assert [(await envoy.key("k")).allowed for _ in range(3)] == [True, True, False]
 
