@@ -14,6 +14,7 @@ import pytest
 from lab.processes import free_port
 from lab.store import Store, start_store
 from lab.waiting import eventually
+from rig.asking import ask_until
 from rig.documents import document, limit, policy, rule, single
 from rig.envoy import Envoy
 from rig.sidecar import PATIENT, Sidecar
@@ -257,6 +258,7 @@ async def test_a_store_that_is_loading_its_data_is_a_failure_until_it_has(
             assert opened.headers == {"x-ratelimit-mode": "open"}
             assert closed.status == 503
             await reload
+            await asyncio.to_thread(sidecar.wait_store, "Up")  # found out by the limiter itself: nobody asks
             assert "ratelimit" in (await envoy.key("k", "/open/x")).headers
         assert sidecar.status()["store"]["state"] == "Up"
     finally:
@@ -312,10 +314,3 @@ def test_a_limiter_is_ready_also_when_the_store_never_answers(
     sidecar.publish(single())
     eventually(lambda: sidecar.get("/readyz")[0] == 200, 20, what="the limiter is ready without a store")
     assert "no answer within 2 s" in sidecar.status()["store"]["error"]
-
-
-async def ask_until(sidecar: Sidecar, envoy: Envoy, state: str) -> None:
-    """Ask for decisions until the store is reported as Up or Down."""
-    async with asyncio.timeout(20):
-        while sidecar.status()["store"]["state"] != state:
-            await envoy.key("k")

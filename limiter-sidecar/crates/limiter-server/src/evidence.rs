@@ -152,7 +152,7 @@ mod tests {
         assert_eq!((counts.requests, counts.rejected, counts.store_failures, counts.unknown_plan), (4, 1, 1, 1));
         assert_eq!((counts.missing_key, counts.held, counts.would_hold), (1, 1, 1));
         assert_eq!(counts.since_ms, 7);
-        let text = metrics.encode(Connections { store_up: false, watch_connected: false });
+        let text = metrics.encode(Connections { store_up: false, open_breakers: 0, watch_connected: false });
         assert!(text.contains("outcome=\"rejected\"} 1"), "{text}");
     }
 

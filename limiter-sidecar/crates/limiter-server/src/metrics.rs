@@ -31,6 +31,7 @@ const LATENCY_BOUNDS_S: [f64; 13] =
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Connections {
     pub(crate) store_up: bool,
+    pub(crate) open_breakers: usize,
     pub(crate) watch_connected: bool,
 }
 
@@ -43,6 +44,7 @@ pub(crate) struct Metrics {
     rule_decisions: Family<RuleLabels, Counter>,
     store_failures: Family<FailureLabels, Counter>,
     store_up: Gauge,
+    store_breakers_open: Gauge,
     store_preflight_ok: Family<PreflightLabels, Gauge>,
     /// Seconds that the store took for a decision, from sending to answer.
     pub(crate) store_latency: Histogram,
@@ -78,6 +80,7 @@ impl Metrics {
             rule_decisions: Family::default(),
             store_failures: Family::default(),
             store_up: Gauge::default(),
+            store_breakers_open: Gauge::default(),
             store_preflight_ok: Family::default(),
             store_latency: Histogram::new(LATENCY_BOUNDS_S),
             decision: Histogram::new(LATENCY_BOUNDS_S),
@@ -105,6 +108,7 @@ impl Metrics {
         table.register("weir_store_latency_seconds", "Time of one decision in the store", self.store_latency.clone());
         table.register("weir_store_failures", "Decisions that the store did not give", self.store_failures.clone());
         table.register("weir_store_up", "Whether the store decides", self.store_up.clone());
+        table.register("weir_store_breakers_open", "Servers not waited for", self.store_breakers_open.clone());
         table.register("weir_store_preflight_ok", "Store's preflight, by check", self.store_preflight_ok.clone());
         table.register("weir_ruleset_revision", "Revision of the rules in force", self.ruleset_revision.clone());
         table.register("weir_ruleset_applied", "Rulesets that came into force", self.ruleset_applied.clone());
@@ -158,6 +162,7 @@ impl Metrics {
     /// All metrics as `OpenMetrics` text.
     pub(crate) fn encode(&self, now: Connections) -> String {
         self.store_up.set(i64::from(now.store_up));
+        self.store_breakers_open.set(i64::try_from(now.open_breakers).unwrap_or(i64::MAX));
         self.watch_connected.set(i64::from(now.watch_connected));
         let mut body = String::new();
         if text::encode(&mut body, &self.registry).is_err() {
@@ -182,12 +187,13 @@ mod tests {
         metrics.count_request(Decision::Refused);
         metrics.count_store_failure(StoreFailure::Oom);
         metrics.rule_outcome("team/p", "burst", OutcomeLabel::WouldReject).inc();
-        let text = metrics.encode(Connections { store_up: true, watch_connected: false });
+        let text = metrics.encode(Connections { store_up: true, open_breakers: 2, watch_connected: false });
         for line in [
             "weir_requests_total{decision=\"refused\"} 1",
             "weir_store_failures_total{reason=\"oom\"} 1",
             "weir_rule_decisions_total{policy=\"team/p\",rule=\"burst\",outcome=\"would_reject\"} 1",
             "weir_store_up 1",
+            "weir_store_breakers_open 2",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }
@@ -208,6 +214,10 @@ mod tests {
         let metrics = Metrics::new();
         metrics.rule_outcome("team/p", "burst", OutcomeLabel::Allowed).inc();
         metrics.forget_rule("team/p", "burst");
-        assert!(!metrics.encode(Connections { store_up: false, watch_connected: false }).contains("burst"));
+        assert!(
+            !metrics
+                .encode(Connections { store_up: false, open_breakers: 0, watch_connected: false })
+                .contains("burst")
+        );
     }
 }

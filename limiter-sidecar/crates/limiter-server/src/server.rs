@@ -155,7 +155,7 @@ fn share(options: &Options) -> Result<Shared, ConfigError> {
         started_at_ms: now_ms(),
         book: Arc::new(RuleBook::new(names, options.hash_key.clone(), Arc::clone(&metrics), state.transpose()?)),
         watch: Arc::new(WatchReport::new(options.rules_configmap.is_some())),
-        store: Arc::new(Store::new(&options.store)?),
+        store: Arc::new(Store::new(&options.store, options.store_deadline)?),
         clock: StoreClock::default(),
         memory: Memory::new(Arc::clone(&metrics)),
         denied: Denied::new(options.deny_cache, Arc::clone(&metrics)),

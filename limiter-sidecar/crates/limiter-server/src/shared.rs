@@ -53,7 +53,7 @@ impl Shared {
     /// What is connected, for the metrics.
     pub(crate) fn connections(&self) -> Connections {
         let watch_connected = self.watch.get().state == WatchState::Connected;
-        Connections { store_up: self.store.is_up(), watch_connected }
+        Connections { store_up: self.store.is_up(), open_breakers: self.store.open_breakers(), watch_connected }
     }
 
     /// Runs on the data plane's event loop.

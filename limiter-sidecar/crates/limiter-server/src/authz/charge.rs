@@ -146,7 +146,7 @@ mod tests {
             started_at_ms: 0,
             book: Arc::new(RuleBook::new(names, key, Arc::clone(&metrics), None)),
             watch: Arc::new(WatchReport::new(false)),
-            store: Arc::new(Store::new("redis://127.0.0.1:1").unwrap()),
+            store: Arc::new(Store::new("redis://127.0.0.1:1", REFUND_WITHIN).unwrap()),
             clock: StoreClock::default(),
             memory: Memory::new(Arc::clone(&metrics)),
             denied: Denied::new(0, Arc::clone(&metrics)),
@@ -169,7 +169,7 @@ mod tests {
         });
         end(charge);
         desk.flush(REFUND_WITHIN).await;
-        let shown = shared.metrics.encode(Connections { store_up: true, watch_connected: true });
+        let shown = shared.metrics.encode(Connections { store_up: true, open_breakers: 0, watch_connected: true });
         let refunds = shown.lines().filter(|line| line.starts_with("weir_refunds_total") && !line.ends_with(" 0"));
         refunds.map(ToOwned::to_owned).collect()
     }

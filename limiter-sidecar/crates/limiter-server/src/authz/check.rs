@@ -186,7 +186,7 @@ impl Decider {
             denied.remember(refusal, prepared, store.is_split(), moment, read);
         }
         let late = groups.times_us().map(|now_us| self.lateness.of(now_us, read)).min().unwrap_or_default();
-        if groups.failures.iter().all(|failure| *failure != StoreFailure::Connection) {
+        if groups.failures.iter().all(|failure| failure.was_asked()) {
             metrics.store_latency.observe((read - moment.local).as_secs_f64());
         }
         for failure in &groups.failures {

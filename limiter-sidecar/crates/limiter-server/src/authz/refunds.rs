@@ -81,7 +81,10 @@ mod tests {
     use crate::metrics::Connections;
 
     fn shows(metrics: &Metrics, line: &str) -> bool {
-        metrics.encode(Connections { store_up: true, watch_connected: true }).lines().any(|shown| shown == line)
+        metrics
+            .encode(Connections { store_up: true, open_breakers: 0, watch_connected: true })
+            .lines()
+            .any(|shown| shown == line)
     }
 
     #[tokio::test(start_paused = true)]

@@ -24,18 +24,27 @@ pub(crate) enum StoreFailure {
     /// The server is still loading its data.
     #[error("loading")]
     Loading,
+    /// The server is kept from answering by a script that runs too long.
+    #[error("busy")]
+    Busy,
     /// Wrong credentials, or a command that the user may not run.
     #[error("auth")]
     Auth,
-    /// The script itself failed.
+    /// The script itself failed, or somebody has ended it.
     #[error("script")]
     Script,
+    /// A key holds what is none of ours.
+    #[error("wrongtype")]
+    WrongType,
     /// A cluster in which nobody serves the slot, or that sends the question in circles.
     #[error("cluster")]
     Cluster,
     /// A slot on its way between two nodes, where neither has all keys of the question.
     #[error("migrating")]
     Migrating,
+    /// Not asked: most of what was asked lately came to nothing.
+    #[error("breaker")]
+    Breaker,
     /// What came was no answer of a Redis, or not the answer of this script.
     #[error("protocol")]
     Protocol,
@@ -48,6 +57,27 @@ impl StoreFailure {
     /// Whether the link is of no more use: it broke, or leads to a server that is no longer the primary.
     pub(super) fn breaks_link(self) -> bool {
         matches!(self, Self::Connection | Self::Protocol | Self::ReadOnly)
+    }
+
+    /// Whether it says something about the server, and not about one slot, one key or one script.
+    pub(super) fn counts_against_server(self) -> bool {
+        match self {
+            Self::Timeout
+            | Self::Connection
+            | Self::Oom
+            | Self::ReadOnly
+            | Self::Loading
+            | Self::Busy
+            | Self::Auth
+            | Self::Protocol
+            | Self::Other => true,
+            Self::Script | Self::WrongType | Self::Cluster | Self::Migrating | Self::Breaker => false,
+        }
+    }
+
+    /// Whether a server was asked at all.
+    pub(crate) fn was_asked(self) -> bool {
+        !matches!(self, Self::Connection | Self::Breaker)
     }
 }
 
@@ -63,7 +93,9 @@ impl From<&RedisError> for StoreFailure {
             (_, "CLUSTERDOWN" | "MOVED" | "ASK") => Self::Cluster,
             (_, "TRYAGAIN") => Self::Migrating,
             (_, "NOAUTH" | "WRONGPASS" | "NOPERM") | (ErrorKind::AuthenticationFailed, _) => Self::Auth,
-            (_, "NOSCRIPT" | "BUSY") | (ErrorKind::Server(ServerErrorKind::ResponseError), _) => Self::Script,
+            (_, "BUSY") => Self::Busy,
+            (_, "WRONGTYPE") => Self::WrongType,
+            (_, "NOSCRIPT") | (ErrorKind::Server(ServerErrorKind::ResponseError), _) => Self::Script,
             (ErrorKind::Parse | ErrorKind::UnexpectedReturnType, _) => Self::Protocol,
             (ErrorKind::Io, _) => Self::Connection,
             _ => Self::Other,
@@ -78,17 +110,48 @@ impl EncodeLabelValue for StoreFailure {
 }
 
 /// What people are told: the operating system's words for its own errors, the code alone for a server's, because the
-/// rest of a server's answer may quote the command.
+/// rest of a server's answer may quote the command; and what they can do about it.
 pub(super) fn describe(error: &RedisError) -> String {
     match (error.code(), error.kind()) {
-        (_, ErrorKind::AuthenticationFailed) => "the server refused the credentials".to_owned(),
-        (Some("MOVED" | "ASK"), _) => "the server is a node of a cluster; name it as redis+cluster://…".to_owned(),
-        (Some("CLUSTERDOWN"), _) => "the cluster is down: the server answered CLUSTERDOWN".to_owned(),
-        (Some(code), _) => format!("the server answered {code}"),
+        (_, ErrorKind::AuthenticationFailed) => {
+            "the server refused the credentials; check user and password of the store's URL".to_owned()
+        }
+        (Some(code), _) => match remedy(code) {
+            Some(remedy) => format!("the server answered {code}: {remedy}"),
+            None => format!("the server answered {code}"),
+        },
         (None, ErrorKind::Io) => error.to_string(),
-        (None, ErrorKind::Parse) => "what answers there does not speak the Redis protocol".to_owned(),
+        (None, ErrorKind::Parse | ErrorKind::UnexpectedReturnType) => {
+            "what answers there does not speak the Redis protocol; check host and port of the store's URL, and whether \
+             it asks for TLS (rediss://)"
+                .to_owned()
+        }
         (None, _) => error.category().to_owned(),
     }
+}
+
+/// What an error of a server means for the limiter, and what would end it.
+fn remedy(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "OOM" => "its memory is full; raise maxmemory, or find out what else is kept there",
+        "READONLY" => "it is a replica; name the primary, or wait for the failover to end",
+        "MISCONF" => "it cannot save to its disk and takes no writes; look at its log and its disk",
+        "NOREPLICAS" => "too few replicas follow it, so it takes no writes (min-replicas-to-write)",
+        "LOADING" => "it is loading its data after a start; that ends by itself",
+        "MASTERDOWN" => "it is a replica that has lost its primary; name the primary, or wait for the failover to end",
+        "CLUSTERDOWN" => "the cluster is down; look at CLUSTER INFO, and whether every slot has a primary",
+        "MOVED" | "ASK" | "CROSSSLOT" => "it is a node of a cluster; name it as redis+cluster://…",
+        "TRYAGAIN" => "a slot is on its way between two nodes; that ends by itself",
+        "NOAUTH" => "it asks for a password, and the store's URL has none",
+        "WRONGPASS" => "it does not know this user and password; check the store's URL",
+        "NOPERM" => "the user may not run a command that the limiter needs; docs/reference/store.md has them all",
+        "WRONGTYPE" => "a key of the limiter holds something else; give the limiter a database of its own",
+        "BUSY" => "a script runs too long there; SCRIPT KILL ends it",
+        "UNKILLABLE" => "a script runs too long there and has written; only SHUTDOWN NOSAVE ends it",
+        "NOSCRIPT" => "it forgot the script as soon as it was sent; look for something that runs SCRIPT FLUSH",
+        "ERR" => "the script failed, or somebody ended it with SCRIPT KILL; the server's log says more",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -113,8 +176,17 @@ mod tests {
             ("-LOADING Redis is loading the dataset in memory\r\n", StoreFailure::Loading),
             ("-MASTERDOWN Link with MASTER is down\r\n", StoreFailure::Loading),
             ("-NOPERM this user has no permissions to run the 'evalsha' command\r\n", StoreFailure::Auth),
+            ("-NOAUTH Authentication required.\r\n", StoreFailure::Auth),
+            ("-OOM command not allowed when used memory > 'maxmemory'.\r\n", StoreFailure::Oom),
+            ("-READONLY You can't write against a read only replica.\r\n", StoreFailure::ReadOnly),
+            ("-MISCONF Redis is configured to save RDB snapshots\r\n", StoreFailure::ReadOnly),
+            ("-BUSY Redis is busy running a script.\r\n", StoreFailure::Busy),
+            ("-WRONGTYPE Operation against a key holding the wrong kind of value\r\n", StoreFailure::WrongType),
+            ("-ERR Error running script: Script killed by user with SCRIPT KILL.\r\n", StoreFailure::Script),
         ] {
-            assert_eq!(StoreFailure::from(&server_error(code)), failure, "{code}");
+            let error = server_error(code);
+            assert_eq!(StoreFailure::from(&error), failure, "{code}");
+            assert!(describe(&error).contains(": "), "{code} says what to do");
         }
     }
 

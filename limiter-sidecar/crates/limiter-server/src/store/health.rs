@@ -26,8 +26,19 @@ pub(crate) struct StoreHealth {
     pub(crate) error: String,
     /// Since when the state holds, milliseconds since the epoch.
     pub(crate) since_ms: u64,
+    /// The breakers of all servers.
+    pub(crate) breakers: Vec<BreakerHealth>,
     /// What was looked at to find out whether the store can keep limits; empty before the first connection.
     pub(crate) preflight: Vec<Finding>,
+}
+
+/// The breaker of one server.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct BreakerHealth {
+    /// The server's address in a cluster; empty for the only server of a store.
+    pub(crate) node: String,
+    /// Whether nobody waits for it.
+    pub(crate) open: bool,
 }
 
 /// The state of one part of the store: a server, or the map of a cluster.

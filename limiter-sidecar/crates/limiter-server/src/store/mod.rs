@@ -6,6 +6,7 @@
 //! first attempt is waited for, within the deadline. What a failure means for the request is not known here.
 
 mod address;
+mod breaker;
 mod cluster;
 mod failure;
 mod health;
@@ -20,13 +21,14 @@ mod url;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use limiter_core::{BucketKey, StoreCall};
 use redis::Value;
 use tokio::time::Instant;
 
 use self::cluster::Cluster;
-use self::health::{Condition, StoreState};
+use self::health::{BreakerHealth, Condition, StoreState};
 use self::news::News;
 use self::node::Node;
 use self::script::{Call, Refund, Script};
@@ -53,16 +55,16 @@ enum Topology {
 }
 
 impl Store {
-    /// A store that is not connected yet.
+    /// A store that is not connected yet, and for which a decision waits for `patience`.
     ///
     /// # Errors
     /// [`ConfigError`] when `url` is none of a store; the message does not quote it.
-    pub(crate) fn new(url: &str) -> Result<Self, ConfigError> {
+    pub(crate) fn new(url: &str, patience: Duration) -> Result<Self, ConfigError> {
         let topology = match url::target(url)? {
             Target::Single(client) => {
-                Topology::Single(Arc::new(Node::new(String::new(), client, Arc::new(News::default()))))
+                Topology::Single(Arc::new(Node::new(String::new(), client, Arc::new(News::default()), patience)))
             }
-            Target::Cluster { access, seeds } => Topology::Cluster(Arc::new(Cluster::new(access, seeds))),
+            Target::Cluster { access, seeds } => Topology::Cluster(Arc::new(Cluster::new(access, seeds, patience))),
         };
         Ok(Self { topology, tried: AtomicBool::new(false) })
     }
@@ -121,6 +123,9 @@ impl Store {
             Topology::Cluster(cluster) => return cluster.run(script, call, deadline).await,
         };
         let link = node.first_link(deadline).await.ok_or(StoreFailure::Connection)?;
+        if !node.admits() {
+            return Err(StoreFailure::Breaker);
+        }
         match node.run(&link, script, call, false, deadline).await {
             Ok(value) => {
                 node.decided();
@@ -133,7 +138,20 @@ impl Store {
     /// What is known about the store, for people.
     pub(crate) fn health(&self) -> StoreHealth {
         let Condition { state, error, since_ms } = self.condition();
-        StoreHealth { state, error, since_ms, preflight: self.findings() }
+        StoreHealth { state, error, since_ms, breakers: self.breakers(), preflight: self.findings() }
+    }
+
+    /// The breakers of all servers.
+    fn breakers(&self) -> Vec<BreakerHealth> {
+        match &self.topology {
+            Topology::Single(node) => vec![node.breaker()],
+            Topology::Cluster(cluster) => cluster.breakers(),
+        }
+    }
+
+    /// For how many servers nobody waits.
+    pub(crate) fn open_breakers(&self) -> usize {
+        self.breakers().iter().filter(|breaker| breaker.open).count()
     }
 
     /// What the preflight found, over all nodes.

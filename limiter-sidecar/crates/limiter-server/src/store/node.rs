@@ -3,34 +3,55 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use redis::{Client, Value};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+use super::breaker::{Breaker, COOL_DOWN, Tally};
 use super::failure::StoreFailure;
-use super::health::{Condition, StoreState};
+use super::health::{BreakerHealth, Condition, StoreState};
 use super::link::{Link, RedisOrTimeout};
 use super::news::News;
 use super::preflight::{self, Finding};
 use super::script::{Call, Script};
+use crate::pause::shortened;
+
+/// What people are told of a server that answers, and too late for every decision.
+pub(super) const LATE: &str = "answers come later than the deadline of a decision";
 
 /// A server, which may be away.
 pub(super) struct Node {
     /// Its address in a cluster; empty for the only server of a store, which people know by their own URL.
     name: String,
     pub(super) client: Client,
+    /// How long a decision waits for it.
+    pub(super) patience: Duration,
     link: ArcSwapOption<Link>,
     /// Wakes the supervisor when a request found the link broken.
     pub(super) trouble: Notify,
     /// Rings when a link was opened or lost, for the cluster that the node is part of.
     pub(super) news: Arc<News>,
-    /// Decisions that came in time, and those that did not.
-    tally: (AtomicU64, AtomicU64),
+    counts: Counts,
     /// Whether the last thing known is good: spares a request the lock.
     up: AtomicBool,
+    /// Whether the breaker is open: spares a request the lock while it is not.
+    tripped: AtomicBool,
+    breaker: Mutex<Breaker>,
     state: Mutex<State>,
+}
+
+/// What came of the decisions since the start.
+#[derive(Default)]
+struct Counts {
+    /// In time.
+    decided: AtomicU64,
+    /// Not in time.
+    late: AtomicU64,
+    /// Not at all, late ones included, for a reason that speaks against the server.
+    failed: AtomicU64,
 }
 
 struct State {
@@ -39,16 +60,19 @@ struct State {
 }
 
 impl Node {
-    /// A server that is not connected yet. `news` rings whenever its link comes or goes.
-    pub(super) fn new(name: String, client: Client, news: Arc<News>) -> Self {
+    /// A server that is not connected yet. `news` rings whenever its link comes or goes; a decision waits for `patience`.
+    pub(super) fn new(name: String, client: Client, news: Arc<News>, patience: Duration) -> Self {
         Self {
             name,
             client,
+            patience,
             link: ArcSwapOption::empty(),
             trouble: Notify::new(),
             news,
-            tally: (AtomicU64::new(0), AtomicU64::new(0)),
+            counts: Counts::default(),
             up: AtomicBool::new(false),
+            tripped: AtomicBool::new(false),
+            breaker: Mutex::default(),
             state: Mutex::new(State { condition: Condition::unknown(), findings: Vec::new() }),
         }
     }
@@ -93,9 +117,33 @@ impl Node {
         }
     }
 
+    /// Whether a request may ask: always while the breaker is closed, and as a probe now and then while it is open.
+    pub(super) fn admits(&self) -> bool {
+        !self.is_tripped() || lock(&self.breaker).admits(Instant::now(), shortened(COOL_DOWN))
+    }
+
+    /// Whether the breaker is open.
+    pub(super) fn is_tripped(&self) -> bool {
+        self.tripped.load(Ordering::Relaxed)
+    }
+
+    /// Whether a probe has been due for `unasked` and no request came that could have been it.
+    pub(super) fn wants_probe(&self, unasked: Duration) -> bool {
+        let due = Instant::now().checked_sub(unasked);
+        due.is_some_and(|due| self.is_tripped() && lock(&self.breaker).admits(due, shortened(COOL_DOWN)))
+    }
+
     /// Notes that a decision came in time.
     pub(super) fn decided(&self) {
-        self.tally.0.fetch_add(1, Ordering::Relaxed);
+        self.counts.decided.fetch_add(1, Ordering::Relaxed);
+        self.answered();
+    }
+
+    /// Notes that the server answers in time, whatever it said.
+    pub(super) fn answered(&self) {
+        if self.is_tripped() {
+            self.close();
+        }
         if !self.up.swap(true, Ordering::Relaxed) {
             self.note(StoreState::Up, "");
         }
@@ -104,28 +152,69 @@ impl Node {
     /// Notes that none came over `link`, and says how that is called.
     pub(super) fn failed(&self, link: &Arc<Link>, error: &RedisOrTimeout) -> StoreFailure {
         let failure = error.failure();
+        if failure.counts_against_server() {
+            self.counts.failed.fetch_add(1, Ordering::Relaxed);
+        }
         match failure {
             // One late answer is no news; the supervisor finds out whether the server still answers at all, and whether
             // all answers have become late.
             StoreFailure::Timeout => {
-                self.tally.1.fetch_add(1, Ordering::Relaxed);
+                self.counts.late.fetch_add(1, Ordering::Relaxed);
+                if self.is_tripped() {
+                    self.note(StoreState::Down, LATE);
+                }
             }
-            // Of one slot, and passes.
-            StoreFailure::Migrating => {}
+            // Of one slot, and passes; of one key.
+            StoreFailure::Migrating | StoreFailure::WrongType => {}
             // Of the cluster, which knows more about it than its nodes.
             StoreFailure::Cluster if !self.name.is_empty() => {}
             failure if failure.breaks_link() => self.give_up(link, &error.describe()),
             _ => self.note(StoreState::Down, &error.describe()),
         }
+        if failure.counts_against_server() {
+            self.tell_breaker(error);
+        }
         failure
     }
 
+    /// Lets the breaker see how many decisions there were until now.
+    pub(super) fn sample(&self) {
+        lock(&self.breaker).sample(Instant::now(), self.tally());
+    }
+
+    fn tell_breaker(&self, error: &RedisOrTimeout) {
+        let opened = {
+            let mut breaker = lock(&self.breaker);
+            let opened = breaker.failed(Instant::now(), self.tally(), shortened(COOL_DOWN));
+            self.tripped.fetch_or(opened.is_some(), Ordering::Relaxed);
+            opened
+        };
+        if let Some(Tally { decided, failed }) = opened {
+            let last = if error.is_timeout() { LATE.to_owned() } else { error.describe() };
+            let asked = decided + failed;
+            tracing::warn!(node = self.name, failed, asked, "breaker opened; nobody waits for this server");
+            self.note(StoreState::Down, &format!("breaker open, {failed} of {asked} decisions failed; {last}"));
+        }
+    }
+
+    /// Whether the last thing known of it is good.
+    pub(super) fn is_up(&self) -> bool {
+        self.up.load(Ordering::Relaxed)
+    }
+
+    /// How many decisions it was asked for whose end speaks for or against it.
+    pub(super) fn asked(&self) -> u64 {
+        let Tally { decided, failed } = self.tally();
+        decided + failed
+    }
+
     /// How many decisions came in time and how many did not, since the start.
-    pub(super) fn tally(&self) -> (u64, u64) {
-        (self.tally.0.load(Ordering::Relaxed), self.tally.1.load(Ordering::Relaxed))
+    pub(super) fn lateness(&self) -> (u64, u64) {
+        (self.counts.decided.load(Ordering::Relaxed), self.counts.late.load(Ordering::Relaxed))
     }
 
     pub(super) fn connected(&self, link: Arc<Link>) {
+        lock(&self.breaker).renewed(Instant::now());
         self.link.store(Some(link));
         self.note(StoreState::Up, "");
         self.news.ring();
@@ -153,7 +242,7 @@ impl Node {
     pub(super) async fn examine(&self, link: &Link, deadline: Instant) {
         let findings = preflight::examine(link, !self.name.is_empty(), deadline).await;
         for finding in &findings {
-            let known = self.lock().findings.contains(finding);
+            let known = lock(&self.state).findings.contains(finding);
             if !finding.ok && !known {
                 tracing::warn!(
                     node = self.name,
@@ -163,26 +252,46 @@ impl Node {
                 );
             }
         }
-        self.lock().findings = findings;
+        lock(&self.state).findings = findings;
     }
 
     /// The latest findings, with the node's name; none before the first link.
     pub(super) fn findings(&self) -> (String, Vec<Finding>) {
-        (self.name.clone(), self.lock().findings.clone())
+        (self.name.clone(), lock(&self.state).findings.clone())
+    }
+
+    /// The state of its breaker, for people.
+    pub(super) fn breaker(&self) -> BreakerHealth {
+        BreakerHealth { node: self.name.clone(), open: self.is_tripped() }
     }
 
     /// What is known of it, its error with its name.
     pub(super) fn condition(&self) -> Condition {
-        let mut condition = self.lock().condition.clone();
+        let mut condition = lock(&self.state).condition.clone();
         if !self.name.is_empty() && !condition.error.is_empty() {
             condition.error = format!("{}: {}", self.name, condition.error);
         }
         condition
     }
 
+    fn tally(&self) -> Tally {
+        Tally {
+            decided: self.counts.decided.load(Ordering::Relaxed),
+            failed: self.counts.failed.load(Ordering::Relaxed),
+        }
+    }
+
+    fn close(&self) {
+        let mut breaker = lock(&self.breaker);
+        if breaker.succeeded(Instant::now(), self.tally()) {
+            tracing::info!(node = self.name, "breaker closed");
+        }
+        self.tripped.store(false, Ordering::Relaxed);
+    }
+
     fn note(&self, state: StoreState, error: &str) {
         self.up.store(state == StoreState::Up, Ordering::Relaxed);
-        if self.lock().condition.change(state, error) {
+        if lock(&self.state).condition.change(state, error) {
             if state == StoreState::Up {
                 tracing::info!(node = self.name, "store is up");
             } else {
@@ -190,8 +299,8 @@ impl Node {
             }
         }
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,16 +4,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redis::Value;
 use tokio::time::{Instant, sleep};
 
-use super::link::Link;
-use super::node::Node;
+use super::link::{Link, RedisOrTimeout};
+use super::node::{LATE, Node};
 use crate::pause::jittered;
 
 /// How often an open link is looked at.
 const TICK: Duration = Duration::from_millis(250);
 /// Ticks without any question after which an idle link is probed, so that a dead one is known before it is needed.
-const IDLE_TICKS: u32 = 8;
+const IDLE_TICKS: u32 = 4;
 /// Time a silent server has to answer a probe before its link is given up.
 const PROBE_WITHIN: Duration = Duration::from_millis(500);
 /// How often a server is looked at for what would make it a bad store, and how long it has to answer.
@@ -41,7 +42,7 @@ struct Lateness {
 impl Lateness {
     /// Whether requests have asked for a while and none was answered in time.
     fn lasts(&mut self, node: &Node, now: Instant) -> bool {
-        let (decided, late) = node.tally();
+        let (decided, late) = node.lateness();
         if decided != self.decided || self.since.is_none() {
             // `late` counts from here; the clock starts with the first one after it.
             *self = Self { decided, late, since: Some(now) };
@@ -49,6 +50,26 @@ impl Lateness {
             self.since = Some(now);
         }
         late - self.late >= LATE_DECISIONS && self.since.is_some_and(|since| now - since >= LATE_FOR)
+    }
+}
+
+/// How long nobody has to ask a server that is taken for down, until it is probed.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(2);
+
+/// Notices that a server is taken for down because of what it said to a request, and no other request asks it.
+#[derive(Default)]
+struct Doubt {
+    asked: u64,
+    since: Option<Instant>,
+}
+
+impl Doubt {
+    fn lasts(&mut self, node: &Node, now: Instant) -> bool {
+        let asked = node.asked();
+        if node.is_up() || node.is_tripped() || asked != self.asked {
+            *self = Self { asked, since: Some(now) };
+        }
+        self.since.is_some_and(|since| now - since >= FORGOTTEN_AFTER)
     }
 }
 
@@ -87,14 +108,20 @@ async fn examine(node: &Node, link: &Link) {
 /// Returns when the link is of no more use and has been put away.
 async fn watch(node: &Node, link: &Arc<Link>) {
     let (mut seen, mut quiet) = (0, 0);
-    let mut lateness = Lateness::default();
+    let (mut lateness, mut doubt) = (Lateness::default(), Doubt::default());
     loop {
         tokio::select! {
             () = node.trouble.notified() => if !node.uses(link) { return },
             () = sleep(TICK) => {}
         }
+        node.sample();
         if lateness.lasts(node, Instant::now()) {
-            node.disconnected("answers come later than the deadline of a decision");
+            node.disconnected(LATE);
+        }
+        // Where no request comes that could probe, nobody else finds out that the server is well again.
+        let forgotten = doubt.lasts(node, Instant::now()) || node.wants_probe(TICK);
+        if forgotten && is_well(&link.ask(&redis::cmd("PING"), Instant::now() + node.patience).await) {
+            node.answered();
         }
         let answered = link.answered();
         if answered != seen {
@@ -105,13 +132,22 @@ async fn watch(node: &Node, link: &Arc<Link>) {
         if link.outstanding() == 0 && quiet < IDLE_TICKS {
             continue;
         }
-        match link.ask(&redis::cmd("PING"), Instant::now() + PROBE_WITHIN).await {
-            // A user who may not PING is refused by a server that lives.
-            Err(error) if error.is_timeout() || error.failure().breaks_link() => {
-                node.give_up(link, &error.describe());
-                return;
-            }
-            _ => {}
+        let answer = link.ask(&redis::cmd("PING"), Instant::now() + PROBE_WITHIN).await;
+        if let Err(error) = &answer
+            && is_silent(&answer)
+        {
+            node.give_up(link, &error.describe());
+            return;
         }
     }
+}
+
+/// Whether a server has answered a probe as it should.
+fn is_well(answer: &Result<Value, RedisOrTimeout>) -> bool {
+    answer.is_ok() || answer.as_ref().is_err_and(RedisOrTimeout::is_refused_right)
+}
+
+/// Whether a server did not answer a probe. A user who may not PING is refused by a server that lives.
+fn is_silent(answer: &Result<Value, RedisOrTimeout>) -> bool {
+    answer.as_ref().is_err_and(|error| error.is_timeout() || error.failure().breaks_link())
 }

@@ -99,7 +99,8 @@ mod tests {
         let visited = visited.iter().map(|text| text.parse().unwrap()).collect();
         Map::new(ranges, visited, |address| {
             let client = Client::open(format!("redis://{address}")).unwrap();
-            Some(Arc::new(Node::new(address.to_string(), client, Arc::new(News::default()))))
+            let news = Arc::new(News::default());
+            Some(Arc::new(Node::new(address.to_string(), client, news, std::time::Duration::ZERO)))
         })
     }
 

@@ -21,7 +21,7 @@ use self::map::Map;
 use self::view::Seen;
 use super::address::Address;
 use super::failure::StoreFailure;
-use super::health::{Condition, StoreState};
+use super::health::{BreakerHealth, Condition, StoreState};
 use super::link::{Link, Redirection, RedisOrTimeout};
 use super::news::News;
 use super::node::Node;
@@ -50,6 +50,7 @@ const VISITED_FOR: Duration = Duration::from_secs(60);
 pub(super) struct Cluster {
     access: Access,
     seeds: Vec<Address>,
+    patience: Duration,
     map: ArcSwap<Map>,
     /// Rings when a link came or went, or the map changed.
     news: Arc<News>,
@@ -65,10 +66,11 @@ type Place = (Arc<Node>, Arc<Link>);
 
 impl Cluster {
     /// A cluster that nobody has looked at yet.
-    pub(super) fn new(access: Access, seeds: Vec<Address>) -> Self {
+    pub(super) fn new(access: Access, seeds: Vec<Address>, patience: Duration) -> Self {
         Self {
             access,
             seeds,
+            patience,
             map: ArcSwap::from_pointee(Map::default()),
             news: Arc::new(News::default()),
             stale: Notify::new(),
@@ -99,6 +101,9 @@ impl Cluster {
         let (mut asked, mut arriving) = (address, false);
         for _ in 0..=REDIRECTIONS {
             let (node, link) = &place;
+            if !node.admits() {
+                return Err(StoreFailure::Breaker);
+            }
             let error = match node.run(link, script, call, arriving, deadline).await {
                 Ok(value) => {
                     node.decided();
@@ -106,7 +111,11 @@ impl Cluster {
                 }
                 Err(error) => error,
             };
-            let next = match error.redirection() {
+            let redirection = error.redirection();
+            if redirection.is_some() {
+                node.answered();
+            }
+            let next = match redirection {
                 Some(Redirection::Moved(next)) => {
                     self.stale.notify_one();
                     arriving = false;
@@ -153,6 +162,11 @@ impl Cluster {
         let own = lock(&self.condition).clone();
         let map = self.map.load();
         Condition::of(std::iter::once(own).chain(map.primaries().map(|node| node.condition())))
+    }
+
+    /// The breakers of every node that has slots.
+    pub(super) fn breakers(&self) -> Vec<BreakerHealth> {
+        self.map.load().primaries().map(|node| node.breaker()).collect()
     }
 
     /// The latest findings about every node that has slots.
@@ -216,7 +230,7 @@ impl Cluster {
             let known = before.node(address).cloned();
             known.or_else(|| {
                 let client = self.access.client(address).ok()?;
-                let node = Arc::new(Node::new(address.to_string(), client, Arc::clone(&self.news)));
+                let node = Arc::new(Node::new(address.to_string(), client, Arc::clone(&self.news), self.patience));
                 let task = tokio::spawn(supervisor::run(Arc::clone(&node)));
                 links.insert(address.clone(), task.abort_handle());
                 Some(node)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The breaker before a server, and answers that come after the deadline."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from lab.store import Store
+from rig.asking import ask_until
+from rig.documents import limit, single
+from rig.envoy import Envoy
+from rig.sidecar import Sidecar
+from rig.toxiproxy import Toxiproxy
+
+
+@pytest.fixture
+def start_sidecar(start_sidecar: Callable[..., Sidecar]) -> Callable[..., Sidecar]:
+    """With the deadline that users get, which is what this module is about."""
+    return lambda url, flags=(): start_sidecar(url, flags=("--store-deadline", "5ms", *flags))
+
+
+@pytest.mark.requirement("R21")
+async def test_nobody_waits_for_a_store_whose_breaker_is_open_and_one_probe_closes_it(
+    store: Store, toxiproxy: Toxiproxy, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """D31, D39: pings are answered in time, decisions are not; of a thousand requests a handful finds that out."""
+    proxy = toxiproxy.to(store.port)
+    sidecar = start_sidecar(proxy.url)
+    sidecar.publish(single())
+    async with Envoy.beside(sidecar.socket) as envoy:
+        await ask_until(sidecar, envoy, "Up")
+        with proxy.toxic("latency", latency=50):
+            await open_breaker(sidecar, envoy)
+            assert sidecar.metric("weir_store_breakers_open") == 1
+            timeouts = sidecar.metric("weir_store_failures_total", reason="timeout")
+            for _ in range(50):
+                answers = await asyncio.gather(*(envoy.key(f"k{number}") for number in range(20)))
+                assert all(answer.headers == {"x-ratelimit-mode": "open"} for answer in answers)
+            late = sidecar.metric("weir_store_failures_total", reason="timeout") - timeouts
+            turned_away = sidecar.metric("weir_store_failures_total", reason="breaker")
+            assert late + turned_away >= 1_000
+            # One probe in at least four seconds; a hundred seconds are more than any machine takes for the above.
+            assert late <= 25
+        await ask_until(sidecar, envoy, "Up")
+        assert not breaker_is_open(sidecar)
+        assert "ratelimit" in (await envoy.key("after")).headers
+
+
+@pytest.mark.requirement("R21")
+async def test_a_breaker_closes_by_itself_where_no_request_comes_that_could_probe(
+    store: Store, toxiproxy: Toxiproxy, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """Else a gateway without traffic would be reported as down for ever."""
+    proxy = toxiproxy.to(store.port)
+    sidecar = start_sidecar(proxy.url)
+    sidecar.publish(single())
+    async with Envoy.beside(sidecar.socket) as envoy:
+        await ask_until(sidecar, envoy, "Up")
+        with proxy.toxic("latency", latency=50):
+            await open_breaker(sidecar, envoy)
+    sidecar.wait_store("Up")
+    assert not breaker_is_open(sidecar)
+
+
+@pytest.mark.requirement("R21")
+async def test_an_answer_after_the_deadline_reaches_nobody_else_and_its_charge_stays(
+    store: Store, toxiproxy: Toxiproxy, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """The late answers are those of a client that is soon refused; an answer that went astray would refuse others."""
+    proxy = toxiproxy.to(store.port)
+    sidecar = start_sidecar(proxy.url)
+    sidecar.publish(single(limit=limit(5, period_s=3600)))
+    async with Envoy.beside(sidecar.socket) as envoy:
+        await ask_until(sidecar, envoy, "Up")
+        for number in range(8):  # too few to open the breaker
+            with proxy.toxic("latency", latency=20):
+                assert (await envoy.key("late")).headers == {"x-ratelimit-mode": "open"}
+            for attempt in range(3):  # the first ones stand behind the late answer, and may be late as well
+                fresh = await envoy.key(f"fresh-{number}-{attempt}")
+                assert fresh.allowed
+                assert fresh.headers.get("ratelimit", FULL) == FULL
+        await ask_until(sidecar, envoy, "Up")
+        late = await envoy.key("late")
+        while late.headers == {"x-ratelimit-mode": "open"}:
+            late = await envoy.key("late")
+        assert late.status == 429, "what was decided too late is charged all the same"
+    for reason in ("protocol", "other", "connection"):
+        assert sidecar.metric("weir_store_failures_total", reason=reason) == 0
+
+
+FULL = '"burst";r=4;t=720'  # of a client's first request
+
+
+def breaker_is_open(sidecar: Sidecar) -> bool:
+    """Whether the sidecar waits for its store no more, as it says itself."""
+    (breaker,) = sidecar.status()["store"]["breakers"]
+    return bool(breaker["open"])
+
+
+async def open_breaker(sidecar: Sidecar, envoy: Envoy) -> None:
+    """Ask until the sidecar waits no more."""
+    async with asyncio.timeout(20):
+        while not breaker_is_open(sidecar):
+            await asyncio.gather(*(envoy.key(f"k{number}") for number in range(8)))
