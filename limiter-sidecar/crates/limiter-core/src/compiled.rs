@@ -16,7 +16,7 @@ use ipnet::IpNet;
 use sha2::{Digest, Sha256};
 
 use crate::claims::PayloadPlace;
-use crate::limit::Limit;
+use crate::limit::{Limit, Share};
 use crate::matching::{Captures, Index, NormalPath, Route};
 use crate::overrides::{Overrides, ValueDigest};
 use crate::ruleset::{Dialect, Document, Mode, OnStoreFailure, RulesetError, Scope, Visibility};
@@ -80,6 +80,8 @@ pub struct Rule {
     pub(crate) overrides: Overrides,
     pub(crate) scope: Scope,
     pub(crate) on_store_failure: OnStoreFailure,
+    /// What each limiter grants of every limit by itself while the store is away; there with `Local`.
+    pub(crate) share: Option<Share>,
     pub(crate) visibility: Visibility,
     pub(crate) code: Box<str>,
     pub(crate) items: names::ItemNames,

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs conformance vectors through [`crate::counters`]: JSON in, JSON out.
+//! Runs conformance vectors through [`crate::counters`], and through the bounded counters of [`crate::local`] that a limiter
+//! has in memory, which must say the same: JSON in, JSON out.
 //!
 //! In: `{"steps": [{"now_us", "rules": [{"key", "id", "kind", "enforcing", "numbers"}]}]}`, where `id` is a text of 8 bytes, `kind`
 //! the plan's kind byte and `numbers` its four numbers, for kind 6 followed by the four edges. A step with `"refund": true` and
 //! `"charged_at_us"` gives back what its rules charged. Out: `{"replies": [[int, …]]}`, each the script's reply; a refund's is
-//! `[1]`. The counters live on across the steps and never expire.
+//! `[1]`. The counters live on across the steps and never expire. The bounded ones forget what has ended, which changes no
+//! reply while the clock goes forward.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::counters::{Charge, Counters};
 use crate::limit::{Demand, Kind, MAX_EXACT};
+use crate::local::LocalCounters;
+use crate::reply::Answer;
 use crate::subject::RuleId;
 
 /// A vector that cannot be run.
@@ -61,6 +65,37 @@ struct Replies {
 /// A vector's key, and the id of a rule that has a string of its own.
 type Key<'v> = (&'v str, Option<RuleId>);
 
+/// Unbounded counters, and bounded ones beside them.
+#[derive(Default)]
+struct Both<'v> {
+    counters: Counters<Key<'v>>,
+    bounded: LocalCounters<Key<'v>>,
+    latest_us: u64,
+    went_back: bool,
+}
+
+impl<'v> Both<'v> {
+    fn decide(&mut self, now_us: u64, charges: &[Charge<Key<'v>>]) -> Result<Answer, String> {
+        self.notice(now_us);
+        let (answer, bounded) = (self.counters.decide(now_us, charges), self.bounded.decide(now_us, charges));
+        if self.went_back || bounded == answer {
+            return Ok(answer);
+        }
+        Err(format!("the bounded counters say {:?} instead of {:?}", bounded.numbers(), answer.numbers()))
+    }
+
+    fn refund(&mut self, now_us: u64, charged_at_us: u64, charges: &[Charge<Key<'v>>]) {
+        self.notice(now_us);
+        self.counters.refund(now_us, charged_at_us, charges);
+        self.bounded.refund(now_us, charged_at_us, charges);
+    }
+
+    fn notice(&mut self, now_us: u64) {
+        self.went_back |= now_us < self.latest_us;
+        self.latest_us = self.latest_us.max(now_us);
+    }
+}
+
 /// Runs a vector.
 ///
 /// # Errors
@@ -69,7 +104,7 @@ pub fn evaluate(vector: &[u8]) -> Result<String, EvaluateError> {
     let mut json = serde_json::Deserializer::from_slice(vector);
     let vector: Vector = serde_path_to_error::deserialize(&mut json)
         .map_err(|error| invalid(error.path().to_string(), error.inner().to_string()))?;
-    let mut counters = Counters::default();
+    let mut counters = Both::default();
     let mut replies = Vec::with_capacity(vector.steps.len());
     for (place, step) in vector.steps.iter().enumerate() {
         let charges = step.rules.iter().enumerate().map(|(rule_place, rule)| {
@@ -77,7 +112,10 @@ pub fn evaluate(vector: &[u8]) -> Result<String, EvaluateError> {
         });
         let charges = charges.collect::<Result<Vec<_>, _>>()?;
         replies.push(match (step.refund, step.charged_at_us) {
-            (false, None) => counters.decide(step.now_us, &charges).numbers(),
+            (false, None) => {
+                let answer = counters.decide(step.now_us, &charges);
+                answer.map_err(|message| invalid(format!("steps[{place}]"), message))?.numbers()
+            }
             (true, Some(charged_at_us)) => {
                 counters.refund(step.now_us, charged_at_us, &charges);
                 vec![1]

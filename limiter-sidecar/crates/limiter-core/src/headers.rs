@@ -11,7 +11,7 @@ use crate::prepare::{Check, Prepared, RuleUse, Standing};
 use crate::reply::{CheckReply, Wait};
 use crate::respond::Header;
 use crate::ruleset::Dialect;
-use crate::verdict::Verdict;
+use crate::verdict::{Outcome, Verdict};
 
 /// The largest integer that a structured field can hold.
 const MAX_INTEGER: u64 = 999_999_999_999_999;
@@ -29,7 +29,8 @@ struct Shown<'p, 'r> {
 
 /// Appends the fields of one answer: all public rules that speak the tightest one's dialect. `now_ms`: ms since the epoch.
 pub(crate) fn append_fields(prepared: &Prepared<'_>, verdict: &Verdict, now_ms: u64, headers: &mut Vec<Header>) {
-    let shown = || prepared.rules().iter().zip(&verdict.checks).filter_map(|(rule, reply)| show(rule, *reply));
+    let judged = || prepared.rules().iter().zip(&verdict.checks).zip(&verdict.outcomes);
+    let shown = || judged().filter_map(|((rule, reply), outcome)| show(rule, *reply, *outcome));
     let Some(tightest) = tightest(shown()) else {
         return;
     };
@@ -64,10 +65,12 @@ pub(crate) fn sf_string(text: &str) -> Option<String> {
     Some(quoted)
 }
 
-fn show<'p, 'r>(rule: &'p RuleUse<'r>, reply: Option<CheckReply>) -> Option<Shown<'p, 'r>> {
+fn show<'p, 'r>(rule: &'p RuleUse<'r>, reply: Option<CheckReply>, outcome: Outcome) -> Option<Shown<'p, 'r>> {
     match rule.standing {
         Standing::Check(check) if rule.rule.enforces() && rule.rule.is_public() => {
-            Some(Shown { rule, check, reply: reply? })
+            // The limit that was applied.
+            let share = check.limit.local().filter(|_| outcome.is_local());
+            Some(Shown { rule, check: Check { limit: share.unwrap_or(check.limit), ..check }, reply: reply? })
         }
         _ => None,
     }

@@ -47,7 +47,7 @@ impl Verdict {
             *check = CheckReply { ok: false, remaining: 0, wait, ..*check };
         }
         if let Some(outcome) = self.outcomes.get_mut(place) {
-            *outcome = Outcome::Rejected;
+            *outcome = if outcome.is_local() { Outcome::LocalRejected } else { Outcome::Rejected };
         }
         Self { decision: Decision::Refused, named: Some(place), wait: Some(wait), ..self }
     }

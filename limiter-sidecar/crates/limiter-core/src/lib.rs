@@ -13,6 +13,7 @@ pub mod compiled;
 pub mod counters;
 pub mod evaluate;
 pub mod explain;
+mod failing;
 mod headers;
 mod hex;
 mod hold;

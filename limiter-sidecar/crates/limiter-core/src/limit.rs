@@ -6,6 +6,7 @@
 
 mod change;
 mod checks;
+mod share;
 mod wording;
 
 use crate::calendar::{Calendar, Edges};
@@ -14,6 +15,7 @@ use crate::ruleset::{Algorithm, LimitDoc};
 use checks::Terms;
 
 pub use checks::{MAX_EXACT, MAX_LOG, MAX_QUEUE, MAX_TOKENS};
+pub use share::{MAX_SHARE_MILLI, Share};
 
 const US_PER_S: u64 = 1_000_000;
 
@@ -57,6 +59,8 @@ pub struct Limit {
     calendar: Option<Calendar>,
     /// `;q=<quota>;w=<seconds>`; the seconds are left out where they depend on the time.
     policy_parameters: Box<str>,
+    /// What this limiter grants by itself while the store is away.
+    local: Option<Box<Self>>,
 }
 
 impl Limit {
@@ -72,6 +76,7 @@ impl Limit {
             terms,
             calendar,
             policy_parameters: format!(";q={};w={window_s}", terms.quota).into(),
+            local: None,
         })
     }
 

@@ -66,7 +66,7 @@ impl<'a> Problem<'a> {
         }
         let retry_after_s = retry_after_s(verdict);
         let public = Public {
-            detail: detail(named, closed, retry_after_s),
+            detail: detail(named, closed, is_local(verdict), retry_after_s),
             instance: instance(request, delivery),
             code: match named.standing {
                 _ if closed => UNAVAILABLE,
@@ -112,11 +112,21 @@ pub(crate) fn retry_after_s(verdict: &Verdict) -> Option<u64> {
     }
 }
 
-fn detail(named: &RuleUse<'_>, closed: bool, retry_after_s: Option<u64>) -> String {
+/// Whether the limiter's own share of the rule that is named has refused.
+fn is_local(verdict: &Verdict) -> bool {
+    let outcome = verdict.named.and_then(|place| verdict.outcomes.get(place));
+    outcome.is_some_and(|outcome| outcome.is_local())
+}
+
+fn detail(named: &RuleUse<'_>, closed: bool, local: bool, retry_after_s: Option<u64>) -> String {
     let name = named.rule.name();
     let retry = retry_after_s.map_or_else(String::new, |seconds| format!("; retry in {seconds} s"));
     match named.standing {
         _ if closed => format!("Limit \"{name}\" cannot be checked at the moment{retry}."),
+        Standing::Check(check) if local => {
+            let share = check.limit.local().unwrap_or(check.limit);
+            format!("Limit \"{name}\" allows {share} here while its counters cannot be reached{retry}.")
+        }
         Standing::Check(check) if retry_after_s.is_none() => {
             let most = check.limit.describe_largest_cost();
             format!("The request costs {}, more than {most} that limit \"{name}\" can ever allow.", check.cost)
@@ -132,8 +142,9 @@ fn detail(named: &RuleUse<'_>, closed: bool, retry_after_s: Option<u64>) -> Stri
 
 /// The public rules that refuse, by the names of the header fields.
 fn violated<'a>(prepared: &Prepared<'a>, verdict: &Verdict) -> Vec<&'a str> {
-    let refusing =
-        |outcome: &Outcome| matches!(outcome, Outcome::Rejected | Outcome::Blocked | Outcome::StoreFailureClosed);
+    let refusing = |outcome: &Outcome| {
+        matches!(outcome, Outcome::Rejected | Outcome::LocalRejected | Outcome::Blocked | Outcome::StoreFailureClosed)
+    };
     let judged = prepared.rules().iter().zip(&verdict.outcomes);
     judged
         .filter(|(rule, outcome)| rule.rule.enforces() && rule.rule.is_public() && refusing(outcome))

@@ -10,7 +10,7 @@ use crate::headers;
 use crate::prepare::{Prepared, RuleUse};
 use crate::problem::{self, Problem};
 use crate::request::Request;
-use crate::verdict::{Decision, Verdict};
+use crate::verdict::{Decision, Outcome, Verdict};
 
 const GRPC_RESOURCE_EXHAUSTED: &str = "8";
 const GRPC_UNAVAILABLE: &str = "14";
@@ -38,7 +38,7 @@ pub struct Metadata<'r> {
     pub policy: &'r str,
     /// The rule's name; empty when none applied.
     pub rule: &'r str,
-    /// `allowed`, `refused`, `open` or `closed`.
+    /// `allowed`, `refused`, `open`, `local` or `closed`.
     pub decision: &'static str,
     /// The rule's mode, `Enforce` or `Shadow`; empty when none applied.
     pub mode: &'static str,
@@ -75,6 +75,7 @@ impl<'r> Prepared<'r> {
                 let (denial, mut headers) = deny(&problem, request.is_grpc(), verdict);
                 if named.rule.is_public() {
                     headers::append_fields(self, verdict, delivery.now_ms, &mut headers);
+                    headers.extend(self.mode(verdict, delivery));
                 }
                 (Some(denial), headers)
             }
@@ -85,14 +86,24 @@ impl<'r> Prepared<'r> {
 
     fn passing_headers(&self, verdict: &Verdict, delivery: &Delivery<'_>) -> Vec<Header> {
         let mut headers = Vec::new();
-        match verdict.decision {
-            Decision::Allowed => headers::append_fields(self, verdict, delivery.now_ms, &mut headers),
-            Decision::Open if delivery.mode_header && self.checks().any(|(rule, _)| is_shown(rule)) => {
-                headers.push(("x-ratelimit-mode", Cow::Borrowed("open")));
-            }
-            _ => {}
+        if matches!(verdict.decision, Decision::Allowed | Decision::Local) {
+            headers::append_fields(self, verdict, delivery.now_ms, &mut headers);
         }
+        headers.extend(self.mode(verdict, delivery));
         headers
+    }
+
+    /// The header that says what stood in for the store. Of a rule that is not shown there is no trace here either.
+    fn mode(&self, verdict: &Verdict, delivery: &Delivery<'_>) -> Option<Header> {
+        let judged = || self.rules().iter().zip(&verdict.outcomes).filter(|(rule, _)| is_shown(rule));
+        let mode = match verdict.decision {
+            Decision::Open if judged().any(|(_, outcome)| *outcome == Outcome::StoreFailureOpen) => "open",
+            Decision::Open | Decision::Local | Decision::Refused if judged().any(|(_, outcome)| outcome.is_local()) => {
+                "local"
+            }
+            _ => return None,
+        };
+        delivery.mode_header.then_some(("x-ratelimit-mode", Cow::Borrowed(mode)))
     }
 
     /// The rule that decided: the named one, else the enforcing one with the fewest tokens left, else the first.
@@ -113,6 +124,7 @@ impl<'r> Prepared<'r> {
                 Decision::Allowed | Decision::Unmatched | Decision::Exempt => "allowed",
                 Decision::Refused => "refused",
                 Decision::Open => "open",
+                Decision::Local => "local",
                 Decision::Closed => "closed",
             },
             mode: rule.map_or("", |rule| rule.rule.mode().as_str()),

@@ -71,6 +71,9 @@ pub struct Document {
     /// Where Envoy leaves what it has verified of a token, if not where the limiter looks anyway.
     #[serde(default)]
     pub jwt: Option<JwtDoc>,
+    /// How many limiters share a limit that is split while the store is away; there whenever a rule splits its limit.
+    #[serde(default)]
+    pub limiters: Option<u64>,
     /// Sorted by id.
     pub policies: Vec<PolicyDoc>,
     /// In order of precedence.

@@ -138,7 +138,7 @@ impl Limiter {
     pub(crate) fn answer_without_store(&self, call: Call<'_>) -> (Verdict, Response<'_>) {
         call.request(|request| {
             let prepared = self.ruleset.prepare(request, self.now_us);
-            let verdict = prepared.verdict_on_store_failure(&[]);
+            let verdict = prepared.verdict_on_store_failure(&[], None);
             let response = prepared.respond(request, &verdict, &delivery(self.now_us));
             (verdict, response)
         })

@@ -5,12 +5,8 @@
 
 use crate::prepare::{Prepared, RuleUse, Standing};
 use crate::reply::{CheckReply, Reply, ReplyError, Wait};
-use crate::ruleset::OnStoreFailure;
 
 const US_PER_S: u64 = 1_000_000;
-
-/// What a client is told to wait when a rule fails closed: stores mostly come back at once.
-const CLOSED_RETRY_US: u64 = US_PER_S;
 
 /// What happens to the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,8 +15,10 @@ pub enum Decision {
     Allowed,
     /// At least one enforcing rule refused it.
     Refused,
-    /// The store did not answer; every enforcing rule that needed it fails open.
+    /// The store did not answer; an enforcing rule that needed it fails open, and none refused.
     Open,
+    /// The store did not answer; the limiter's own shares of the enforcing rules that needed it let the request pass.
+    Local,
     /// The store did not answer; an enforcing rule fails closed.
     Closed,
     /// No policy matches: passed without a look at any rule.
@@ -48,8 +46,21 @@ pub enum Outcome {
     StoreFailureOpen,
     /// The store did not answer and the rule fails closed.
     StoreFailureClosed,
+    /// The store did not answer and the limiter's own share of the rule let the request pass.
+    LocalAllowed,
+    /// The store did not answer and the limiter's own share of the rule, which enforces, refused.
+    LocalRejected,
+    /// The same for a rule in shadow, which would have refused.
+    LocalWouldReject,
     /// Not asked: another rule had already refused.
     NotEvaluated,
+}
+
+impl Outcome {
+    /// Whether this limiter's own share of the rule decided.
+    pub fn is_local(self) -> bool {
+        matches!(self, Self::LocalAllowed | Self::LocalRejected | Self::LocalWouldReject)
+    }
 }
 
 /// What was said about some of the checks, by the store or by this limiter's own memory.
@@ -132,50 +143,9 @@ impl Prepared<'_> {
         self.verdict(std::slice::from_ref(own)).unwrap_or_else(|_| self.verdict_without_store())
     }
 
-    /// The verdict when the store did not answer in time, or not at all: every rule's own failure mode. `parts`: what was
-    /// let pass beside it; a check in none of them has failed.
-    ///
-    /// A shadow rule neither closes nor opens anything. Of several closed rules a public one is named.
-    pub fn verdict_on_store_failure(&self, parts: &[Part]) -> Verdict {
-        let checks = self.joined(parts).unwrap_or_else(|_| vec![None; self.rules().len()]);
-        let judged = || self.rules().iter().zip(&checks);
-        let failed = |(rule, check): &(&RuleUse<'_>, &Option<CheckReply>)| {
-            matches!(rule.standing, Standing::Check(_)) && check.is_none()
-        };
-        let closed = |judged: &(&RuleUse<'_>, &Option<CheckReply>)| {
-            failed(judged) && judged.0.rule.enforces() && judged.0.rule.on_store_failure() == OnStoreFailure::Closed
-        };
-        let named = judged()
-            .position(|judged| closed(&judged) && judged.0.rule.is_public())
-            .or_else(|| judged().position(|judged| closed(&judged)));
-        let outcomes = judged().map(|judged| {
-            counted_outcome(judged.0, *judged.1).unwrap_or(if closed(&judged) {
-                Outcome::StoreFailureClosed
-            } else {
-                Outcome::StoreFailureOpen
-            })
-        });
-        let decision = if named.is_some() {
-            Decision::Closed
-        } else if judged().any(|judged| failed(&judged) && judged.0.rule.enforces()) {
-            Decision::Open
-        } else {
-            Decision::Allowed
-        };
-        Verdict {
-            decision,
-            outcomes: outcomes.collect(),
-            named,
-            wait: named.map(|_| Wait::Us(CLOSED_RETRY_US)),
-            checks: if parts.is_empty() { Vec::new() } else { checks },
-        }
-    }
-
     /// What was said of each rule.
-    fn joined(&self, parts: &[Part]) -> Result<Vec<Option<CheckReply>>, ReplyError> {
-        let places: Vec<usize> = (0..self.rules().len())
-            .filter(|place| matches!(self.rules()[*place].standing, Standing::Check(_)))
-            .collect();
+    pub(crate) fn joined(&self, parts: &[Part]) -> Result<Vec<Option<CheckReply>>, ReplyError> {
+        let places = self.places();
         let mut joined = vec![None; self.rules().len()];
         for Part { checks, reply } in parts {
             if reply.checks.len() != checks.len() {
@@ -193,10 +163,16 @@ impl Prepared<'_> {
         }
         Ok(joined)
     }
+
+    /// The place in [`Prepared::rules`] of each check.
+    pub(crate) fn places(&self) -> Vec<usize> {
+        let is_check = |place: &usize| matches!(self.rules()[*place].standing, Standing::Check(_));
+        (0..self.rules().len()).filter(is_check).collect()
+    }
 }
 
 /// What is counted for a rule that somebody was asked about, or that needs nobody.
-fn counted_outcome(rule: &RuleUse<'_>, check: Option<CheckReply>) -> Option<Outcome> {
+pub(crate) fn counted_outcome(rule: &RuleUse<'_>, check: Option<CheckReply>) -> Option<Outcome> {
     match check {
         Some(check) if check.ok => Some(Outcome::Allowed),
         Some(_) if rule.rule.enforces() => Some(Outcome::Rejected),
@@ -227,7 +203,7 @@ fn local_wait(standing: &Standing<'_>) -> Option<Wait> {
 }
 
 /// The enforcing rule with the longest wait among those that refuse; the first of several equal ones.
-fn longest(rules: &[RuleUse<'_>], waits: &[Option<Wait>]) -> Option<usize> {
+pub(crate) fn longest(rules: &[RuleUse<'_>], waits: &[Option<Wait>]) -> Option<usize> {
     let mut named: Option<(usize, Wait)> = None;
     for (place, (rule, wait)) in rules.iter().zip(waits).enumerate() {
         if let Some(wait) = *wait

@@ -12,6 +12,7 @@ use prometheus_client::metrics::counter::Counter;
 use serde::Serialize;
 
 use crate::metrics::{Metrics, OutcomeLabel};
+use crate::store::StoreFailure;
 
 /// One rule's counts and its series.
 pub(crate) struct RuleEvidence {
@@ -20,6 +21,7 @@ pub(crate) struct RuleEvidence {
     rejected: AtomicU64,
     would_reject: AtomicU64,
     store_failures: AtomicU64,
+    local: AtomicU64,
     missing_key: AtomicU64,
     unknown_plan: AtomicU64,
     held: AtomicU64,
@@ -37,6 +39,8 @@ pub(crate) struct Counts {
     rejected: u64,
     would_reject: u64,
     store_failures: u64,
+    /// Of them those that this limiter's own share has decided.
+    local: u64,
     missing_key: u64,
     unknown_plan: u64,
     held: u64,
@@ -60,6 +64,7 @@ impl RuleEvidence {
             rejected: AtomicU64::new(0),
             would_reject: AtomicU64::new(0),
             store_failures: AtomicU64::new(0),
+            local: AtomicU64::new(0),
             missing_key: AtomicU64::new(0),
             unknown_plan: AtomicU64::new(0),
             held: AtomicU64::new(0),
@@ -68,18 +73,29 @@ impl RuleEvidence {
         }
     }
 
-    /// Counts one request that the rule applied to.
-    pub(crate) fn count(&self, outcome: Outcome, subject: Subject<'_>) {
+    /// Counts one request that the rule applied to. `failure`: why the store did not decide it, or not all of it.
+    pub(crate) fn count(&self, outcome: Outcome, failure: Option<StoreFailure>, subject: Subject<'_>) {
         bump(&self.requests);
         match outcome {
-            Outcome::Rejected => bump(&self.rejected),
-            Outcome::WouldReject => bump(&self.would_reject),
-            Outcome::StoreFailureOpen | Outcome::StoreFailureClosed => bump(&self.store_failures),
-            Outcome::Allowed
+            Outcome::Rejected | Outcome::LocalRejected => bump(&self.rejected),
+            Outcome::WouldReject | Outcome::LocalWouldReject => bump(&self.would_reject),
+            Outcome::LocalAllowed
+            | Outcome::StoreFailureOpen
+            | Outcome::StoreFailureClosed
+            | Outcome::Allowed
             | Outcome::SkippedMissingKey
             | Outcome::Exempt
             | Outcome::Blocked
             | Outcome::NotEvaluated => {}
+        }
+        if outcome.is_local() {
+            bump(&self.local);
+        }
+        if outcome.is_local() || matches!(outcome, Outcome::StoreFailureOpen | Outcome::StoreFailureClosed) {
+            bump(&self.store_failures);
+            if let Some(reason) = failure {
+                subject.metrics.count_rule_failure(subject.policy, subject.rule, reason);
+            }
         }
         if let Some(label) = OutcomeLabel::of(outcome) {
             self.series(label, subject).inc();
@@ -114,6 +130,7 @@ impl RuleEvidence {
             rejected: read(&self.rejected),
             would_reject: read(&self.would_reject),
             store_failures: read(&self.store_failures),
+            local: read(&self.local),
             missing_key: read(&self.missing_key),
             unknown_plan: read(&self.unknown_plan),
             held: read(&self.held),
@@ -140,20 +157,23 @@ mod tests {
         let metrics = Metrics::new();
         let subject = Subject { metrics: &metrics, policy: "team/p", rule: "burst" };
         let evidence = RuleEvidence::new(7);
-        evidence.count(Outcome::Allowed, subject);
-        evidence.count(Outcome::Rejected, subject);
-        evidence.count(Outcome::StoreFailureOpen, subject);
+        evidence.count(Outcome::Allowed, None, subject);
+        evidence.count(Outcome::Rejected, None, subject);
+        evidence.count(Outcome::StoreFailureOpen, Some(StoreFailure::Oom), subject);
+        evidence.count(Outcome::LocalRejected, Some(StoreFailure::Oom), subject);
         evidence.count_unknown_plan(subject);
-        evidence.count(Outcome::SkippedMissingKey, subject);
+        evidence.count(Outcome::SkippedMissingKey, None, subject);
         evidence.count_missing_key();
         evidence.count_hold(true, subject);
         evidence.count_hold(false, subject);
         let counts = evidence.counts();
-        assert_eq!((counts.requests, counts.rejected, counts.store_failures, counts.unknown_plan), (4, 1, 1, 1));
+        assert_eq!((counts.requests, counts.rejected, counts.unknown_plan), (5, 2, 1));
+        assert_eq!((counts.store_failures, counts.local), (2, 1));
         assert_eq!((counts.missing_key, counts.held, counts.would_hold), (1, 1, 1));
         assert_eq!(counts.since_ms, 7);
         let text = metrics.encode(Connections { store_up: false, open_breakers: 0, watch_connected: false });
         assert!(text.contains("outcome=\"rejected\"} 1"), "{text}");
+        assert!(text.contains("weir_rule_store_failures_total{policy=\"team/p\",rule=\"burst\",reason=\"oom\"} 2"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters in this limiter's own memory, for the rules that are counted in each limiter by itself.
+//! Counters in this limiter's own memory: for the rules that are counted in each limiter by itself, and for those of which
+//! each limiter grants a share while the store is away. They stay when it comes back, so an outage that comes and goes gives
+//! nobody a fresh budget.
 //!
 //! A lock is enough: one thread decides. What is counted and who is forgotten is the core's matter.
 
@@ -29,7 +31,18 @@ impl Memory {
     /// Counts a request by the rules of this instance, at `now_us`. Nothing when no calendar's windows hold that time.
     pub(crate) fn decide(&self, prepared: &mut Prepared<'_>, now_us: u64) -> Option<Counted> {
         prepared.set_clock(now_us);
-        let call = prepared.local_call();
+        self.count(prepared.local_call(), now_us)
+    }
+
+    /// Counts a request by this limiter's shares of what the store did not decide; `beside`: what was decided. Nothing also
+    /// when there is no such rule.
+    pub(crate) fn stand_in(&self, prepared: &mut Prepared<'_>, beside: &[Part], now_us: u64) -> Option<Counted> {
+        prepared.set_clock(now_us);
+        let call = prepared.fallback_call(beside);
+        if call.charges.is_empty() { None } else { self.count(call, now_us) }
+    }
+
+    fn count(&self, call: LocalCall, now_us: u64) -> Option<Counted> {
         let mut counters = self.lock();
         let evicted = counters.evictions();
         let answer = counters.decide(now_us, &call.charges);
@@ -38,6 +51,11 @@ impl Memory {
             Answer::Decided(reply) => Some(Counted { call, reply }),
             Answer::Stale { .. } => None,
         }
+    }
+
+    /// How many subjects are remembered.
+    pub(crate) fn subjects(&self) -> usize {
+        self.lock().len()
     }
 
     /// Gives back what was charged.

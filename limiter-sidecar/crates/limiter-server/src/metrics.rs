@@ -14,7 +14,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use self::labels::{DecisionLabel, DecisionLabels, FailureLabels, PreflightLabels, RefundLabels, RuleLabels};
+use self::labels::{
+    DecisionLabel, DecisionLabels, FailureLabels, PreflightLabels, RefundLabels, RuleFailureLabels, RuleLabels,
+};
 use crate::store::{Finding, StoreFailure};
 
 pub(crate) use self::labels::{OutcomeLabel, RefundOutcome, RefundReason};
@@ -43,6 +45,7 @@ pub(crate) struct Metrics {
     requests_by_decision: [Counter; DecisionLabel::ALL.len()],
     rule_decisions: Family<RuleLabels, Counter>,
     store_failures: Family<FailureLabels, Counter>,
+    rule_store_failures: Family<RuleFailureLabels, Counter>,
     store_up: Gauge,
     store_breakers_open: Gauge,
     store_preflight_ok: Family<PreflightLabels, Gauge>,
@@ -79,6 +82,7 @@ impl Metrics {
             requests,
             rule_decisions: Family::default(),
             store_failures: Family::default(),
+            rule_store_failures: Family::default(),
             store_up: Gauge::default(),
             store_breakers_open: Gauge::default(),
             store_preflight_ok: Family::default(),
@@ -107,6 +111,7 @@ impl Metrics {
         table.register("weir_rule_decisions", "Outcomes of each rule", self.rule_decisions.clone());
         table.register("weir_store_latency_seconds", "Time of one decision in the store", self.store_latency.clone());
         table.register("weir_store_failures", "Decisions that the store did not give", self.store_failures.clone());
+        table.register("weir_rule_store_failures", "The same for each rule", self.rule_store_failures.clone());
         table.register("weir_store_up", "Whether the store decides", self.store_up.clone());
         table.register("weir_store_breakers_open", "Servers not waited for", self.store_breakers_open.clone());
         table.register("weir_store_preflight_ok", "Store's preflight, by check", self.store_preflight_ok.clone());
@@ -134,6 +139,12 @@ impl Metrics {
         self.store_failures.get_or_create(&FailureLabels { reason }).inc();
     }
 
+    /// Counts a decision on a rule that the store did not give.
+    pub(crate) fn count_rule_failure(&self, policy: &str, rule: &str, reason: StoreFailure) {
+        let labels = RuleFailureLabels { policy: policy.to_owned(), rule: rule.to_owned(), reason };
+        self.rule_store_failures.get_or_create(&labels).inc();
+    }
+
     /// Counts a charge that was to be given back.
     pub(crate) fn count_refund(&self, reason: RefundReason, outcome: RefundOutcome) {
         self.refunds.get_or_create(&RefundLabels { reason, outcome }).inc();
@@ -156,6 +167,10 @@ impl Metrics {
     pub(crate) fn forget_rule(&self, policy: &str, rule: &str) {
         for outcome in OutcomeLabel::ALL {
             self.rule_decisions.remove(&rule_labels(policy, rule, outcome));
+        }
+        for reason in StoreFailure::ALL {
+            let labels = RuleFailureLabels { policy: policy.to_owned(), rule: rule.to_owned(), reason };
+            self.rule_store_failures.remove(&labels);
         }
     }
 
@@ -202,17 +217,18 @@ mod tests {
 
     #[test]
     fn every_decision_has_its_own_series_from_the_start() {
-        let text = Metrics::new().encode(Connections { store_up: true, watch_connected: false });
+        let text = Metrics::new().encode(Connections { store_up: true, open_breakers: 0, watch_connected: false });
         for (index, label) in DecisionLabel::ALL.into_iter().enumerate() {
             assert_eq!(label as usize, index);
         }
-        assert_eq!(text.lines().filter(|line| line.starts_with("weir_requests_total{")).count(), 6, "{text}");
+        assert_eq!(text.lines().filter(|line| line.starts_with("weir_requests_total{")).count(), 7, "{text}");
     }
 
     #[test]
     fn a_forgotten_rule_has_no_series() {
         let metrics = Metrics::new();
         metrics.rule_outcome("team/p", "burst", OutcomeLabel::Allowed).inc();
+        metrics.count_rule_failure("team/p", "burst", StoreFailure::Breaker);
         metrics.forget_rule("team/p", "burst");
         assert!(
             !metrics

@@ -18,6 +18,8 @@ const REVISION_END: u64 = 1 << 52;
 /// What the pieces of one ruleset share while they are made.
 pub(super) struct Builder<'k> {
     pub(super) hash_key: &'k HashKey,
+    /// How many limiters share a limit that is split.
+    pub(super) limiters: Option<u64>,
     pub(super) next_ordinal: usize,
     pub(super) key_groups: HashMap<KeySpec, usize>,
 }
@@ -33,7 +35,10 @@ pub(super) fn ruleset(document: &Document, hash_key: &HashKey) -> Result<Ruleset
     if document.revision >= REVISION_END {
         return Err(RulesetError::invalid("revision", format!("must be below 2^52 = {REVISION_END}")));
     }
-    let mut builder = Builder { hash_key, next_ordinal: 0, key_groups: HashMap::new() };
+    if document.limiters == Some(0) {
+        return Err(RulesetError::invalid("limiters", "must be at least 1: there is the one that reads this"));
+    }
+    let mut builder = Builder { hash_key, limiters: document.limiters, next_ordinal: 0, key_groups: HashMap::new() };
     let mut policies: Vec<Policy> = Vec::with_capacity(document.policies.len());
     let mut all_hosts: Vec<Vec<HostPattern>> = Vec::with_capacity(document.policies.len());
     let mut index = Index::default();

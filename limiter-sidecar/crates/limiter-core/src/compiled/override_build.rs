@@ -81,7 +81,7 @@ fn changed(
 ) -> Result<Effect, Wrong> {
     let dearest = rule.costs.iter().map(|(_, cost)| *cost).max();
     let change = |limit: &Limit| {
-        let limit = change(limit).map_err(|(member, message)| (path_of(member), message))?;
+        let limit = change(limit).map_err(|(member, message)| (path_of(member), message))?.with_share(rule.share);
         match dearest {
             Some(cost) if cost > limit.largest_cost() => Err((
                 path_of(limit.cost_member()),

@@ -3,9 +3,9 @@
 
 use super::build::{Builder, route};
 use super::{Lasting, Missing, Plans, Rule, key_build, names::ItemNames};
-use crate::limit::Limit;
+use crate::limit::{Limit, MAX_SHARE_MILLI, Share};
 use crate::overrides::Overrides;
-use crate::ruleset::{LimitDoc, OnMissingKey, PlansDoc, RuleDoc, RulesetError};
+use crate::ruleset::{LimitDoc, OnMissingKey, OnStoreFailure, PlansDoc, RuleDoc, RulesetError};
 use crate::subject::{BucketKey, PolicyTag, rule_id};
 
 const MAX_NAME: usize = 63;
@@ -14,7 +14,8 @@ const MAX_CODE: usize = 64;
 /// Checks and compiles one rule of the policy with this id.
 pub(super) fn rule(builder: &mut Builder<'_>, policy: &str, doc: &RuleDoc, path: &str) -> Result<Rule, RulesetError> {
     let key = key_build::key(&doc.key, &format!("{path}.key"))?;
-    let (limits, plans) = limits(doc, path)?;
+    let share = share(builder.limiters, doc, path)?;
+    let (limits, plans) = limits(doc, share, path)?;
     let tag = PolicyTag::of(policy);
     let groups = builder.key_groups.len();
     let key_group = *builder.key_groups.entry(key.clone()).or_insert(groups);
@@ -46,6 +47,7 @@ pub(super) fn rule(builder: &mut Builder<'_>, policy: &str, doc: &RuleDoc, path:
         overrides: Overrides::default(),
         scope: doc.scope,
         on_store_failure: doc.on_store_failure,
+        share,
         visibility: doc.visibility,
         code: doc.code.as_str().into(),
         items: item_names(policy, &doc.name, path)?,
@@ -77,8 +79,25 @@ fn is_code(code: &str) -> bool {
         && code.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
 }
 
-fn limits(doc: &RuleDoc, path: &str) -> Result<(Vec<Limit>, Option<Plans>), RulesetError> {
-    let mut limits = vec![limit(&doc.limit, &format!("{path}.limit"))?];
+/// What each limiter grants by itself while the store is away.
+fn share(limiters: Option<u64>, doc: &RuleDoc, path: &str) -> Result<Option<Share>, RulesetError> {
+    match (doc.on_store_failure, doc.local_factor_milli) {
+        (OnStoreFailure::Open | OnStoreFailure::Closed, None) => Ok(None),
+        (OnStoreFailure::Local, None) => limiters.and_then(Share::split).map(Some).ok_or_else(|| {
+            RulesetError::invalid("limiters", format!("must be there, because {path} splits its limit between them"))
+        }),
+        (OnStoreFailure::Local, Some(milli)) => Share::of_milli(milli).map(Some).ok_or_else(|| {
+            let message = format!("must be from 1 to {MAX_SHARE_MILLI}, not {milli}");
+            RulesetError::invalid(format!("{path}.localFactorMilli"), message)
+        }),
+        (OnStoreFailure::Open | OnStoreFailure::Closed, Some(_)) => {
+            Err(RulesetError::invalid(format!("{path}.localFactorMilli"), "goes with onStoreFailure Local only"))
+        }
+    }
+}
+
+fn limits(doc: &RuleDoc, share: Option<Share>, path: &str) -> Result<(Vec<Limit>, Option<Plans>), RulesetError> {
+    let mut limits = vec![limit(&doc.limit, &format!("{path}.limit"))?.with_share(share)];
     let Some(PlansDoc { from, limits: by_plan }) = &doc.plans else {
         return Ok((limits, None));
     };
@@ -96,7 +115,7 @@ fn limits(doc: &RuleDoc, path: &str) -> Result<(Vec<Limit>, Option<Plans>), Rule
             return Err(RulesetError::invalid(format!("{path}.algorithm"), message));
         }
         places.insert(plan.as_bytes().into(), limits.len());
-        limits.push(limit(by_plan, &path)?);
+        limits.push(limit(by_plan, &path)?.with_share(share));
     }
     Ok((limits, Some(Plans { from, limits: places })))
 }

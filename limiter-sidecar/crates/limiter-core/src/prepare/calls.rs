@@ -78,6 +78,20 @@ impl Prepared<'_> {
         LocalCall { charges, checks }
     }
 
+    /// The checks that this limiter decides by itself because the store did not: those without an answer in `parts` of rules
+    /// with a local share.
+    pub fn fallback_call(&self, parts: &[Part]) -> LocalCall {
+        let is_answered = |place: usize| parts.iter().any(|part| part.checks.contains(&place));
+        let charge = |(place, (rule, check)): (usize, (&RuleUse<'_>, Check<'_>))| {
+            let share = check.limit.local().filter(|_| rule.rule.scope() == Scope::Region && !is_answered(place))?;
+            let demand = share.demand(check.cost, self.now_us);
+            let key = *self.keys.get(check.key)?;
+            Some((place, Charge { key, id: rule.rule.id, enforcing: rule.rule.enforces(), demand }))
+        };
+        let (checks, charges) = self.checks().enumerate().filter_map(charge).unzip();
+        LocalCall { charges, checks }
+    }
+
     /// All checks of both scopes, as charges.
     pub(crate) fn charges(&self) -> Vec<Charge<BucketKey>> {
         let charge = |(rule, check): (&RuleUse<'_>, Check<'_>)| {

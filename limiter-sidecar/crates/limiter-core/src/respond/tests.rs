@@ -148,7 +148,7 @@ fn open_mode_is_shown_unless_it_is_switched_off_or_only_silent_rules_are_open() 
     let ruleset = one_policy(json!([rule(json!({}))]));
     get("/", KEY).request(|request| {
         let prepared = ruleset.prepare(request, 0);
-        let verdict = prepared.verdict_on_store_failure(&[]);
+        let verdict = prepared.verdict_on_store_failure(&[], None);
         let response = prepared.respond(request, &verdict, &Delivery { mode_header: false, ..delivery(0) });
         assert!(response.headers.is_empty());
         assert_eq!("open", response.metadata.decision);

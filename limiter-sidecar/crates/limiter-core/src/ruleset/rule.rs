@@ -31,6 +31,9 @@ pub struct RuleDoc {
     pub scope: Scope,
     /// What happens while the store does not answer.
     pub on_store_failure: OnStoreFailure,
+    /// With `Local`: what each limiter grants, in thousandths of the limit; without it the limit is split.
+    #[serde(default)]
+    pub local_factor_milli: Option<u64>,
     /// Whether clients are told about the rule.
     pub visibility: Visibility,
     /// The problem's `code`.
@@ -108,6 +111,8 @@ pub enum OnStoreFailure {
     Open,
     /// Refuses them with 503.
     Closed,
+    /// Each limiter grants its share of the limit, counted in its own memory.
+    Local,
 }
 
 /// Whether clients are told about a rule.

@@ -189,7 +189,7 @@ fn without_the_store_the_rules_in_memory_keep_their_verdict() {
         let ruleset = mixed(mode);
         let prepared = get("/", KEY).prepare(&ruleset);
         let own = part(&prepared, &[1], true, &[1, 7, 0, 0]);
-        let verdict = prepared.verdict_on_store_failure(&[own]);
+        let verdict = prepared.verdict_on_store_failure(&[own], None);
         assert_eq!(decision, verdict.decision);
         assert_eq!(vec![Outcome::StoreFailureOpen, Outcome::Allowed, last], verdict.outcomes);
     }

@@ -28,7 +28,17 @@ pub(crate) struct StatusDocument<'a> {
     watch: WatchHealth,
     store: StoreHealth,
     deny_cache: DeniedReport,
+    memory: MemoryStatus,
     rules: Vec<RuleStatus>,
+}
+
+/// What is counted in this limiter's own memory.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MemoryStatus {
+    subjects: usize,
+    /// How many were forgotten for want of room.
+    evictions: u64,
 }
 
 #[derive(Serialize)]
@@ -68,6 +78,7 @@ pub(crate) fn document(shared: &Shared) -> StatusDocument<'_> {
         watch: shared.watch.get(),
         store: shared.store.health(),
         deny_cache: shared.denied.report(),
+        memory: MemoryStatus { subjects: shared.memory.subjects(), evictions: shared.metrics.local_evictions.get() },
         rules: rules(shared),
     }
 }

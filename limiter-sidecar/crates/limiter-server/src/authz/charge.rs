@@ -35,7 +35,7 @@ pub(super) struct Charge {
     /// Those in the store.
     pub(super) in_store: InStore,
     /// Those in this limiter's memory.
-    pub(super) in_memory: Option<Counted>,
+    pub(super) in_memory: Vec<Counted>,
     desk: Arc<Desk>,
 }
 
@@ -59,7 +59,7 @@ impl Desk {
 impl Charge {
     /// Nothing was charged yet.
     pub(super) fn none(desk: &Arc<Desk>) -> Self {
-        Self { in_store: Vec::new(), in_memory: None, desk: Arc::clone(desk) }
+        Self { in_store: Vec::new(), in_memory: Vec::new(), desk: Arc::clone(desk) }
     }
 
     /// The request passes, or nothing of it is left to be given back.
@@ -75,18 +75,18 @@ impl Charge {
     /// Gives back what memory has counted for a request that the store's rules refuse. That is no refund that anybody
     /// would have to look for: it is done when this returns.
     pub(super) fn uncount(&mut self) {
-        if let Some(counted) = self.in_memory.take() {
+        for counted in take(&mut self.in_memory) {
             self.desk.shared.memory.refund(&counted, self.desk.shared.clock.now_us());
         }
     }
 
     fn forget(&mut self) {
         self.in_store = Vec::new();
-        self.in_memory = None;
+        self.in_memory = Vec::new();
     }
 
     fn hand_in(&mut self, reason: RefundReason) {
-        if self.in_store.is_empty() && self.in_memory.is_none() {
+        if self.in_store.is_empty() && self.in_memory.is_empty() {
             return;
         }
         // At once, so that a store that is slow, or a desk that is full, keeps nothing that is counted here.
@@ -163,7 +163,7 @@ mod tests {
         let (desk, work) = Desk::new(&shared);
         tokio::spawn(work);
         let mut charge = Charge::none(&desk);
-        charge.in_memory = Some(Counted {
+        charge.in_memory.push(Counted {
             call: LocalCall { charges: Vec::new(), checks: Vec::new() },
             reply: Reply { allowed: true, now_us: 0, checks: Vec::new() },
         });

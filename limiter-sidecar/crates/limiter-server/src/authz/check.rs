@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::Drain;
 use super::answer;
 use super::charge::Charge;
+use super::fallback;
 use super::groups::Groups;
 use super::grpc::Status;
 use super::lateness::Lateness;
@@ -106,8 +107,9 @@ impl Decider {
         let mut prepared = live.ruleset.prepare(&request, self.shared.clock.now_us());
         let asked = Asked { deadline: decoded + self.store_deadline, revision: live.ruleset.revision() };
         let judged = self.judge(&mut prepared, asked).await;
+        let failure = judged.failure;
         let (verdict, waiting) = self.queue.admit(judged, &prepared, patience.map(|patience| decoded + patience));
-        self.count(&live, &prepared, &verdict, waiting.is_some());
+        self.count(&live, &prepared, &verdict, (waiting.is_some(), failure));
         let answered = match waiting {
             None => (self.answer(&prepared, &request, &verdict, 0), None),
             Some(waiting) => {
@@ -140,11 +142,12 @@ impl Decider {
         let Shared { clock, memory, .. } = &*self.shared;
         let mut charge = Charge::none(&self.queue.desk);
         if prepared.needs_memory() {
-            charge.in_memory = memory.decide(prepared, clock.now_us());
+            charge.in_memory.extend(memory.decide(prepared, clock.now_us()));
         }
-        let (verdict, made) = match charge.in_memory.as_ref().map(Counted::part) {
+        let mut failure = None;
+        let (verdict, made) = match charge.in_memory.first().map(Counted::part) {
             Some(own) if !own.reply.allowed || !prepared.needs_store() => (prepared.verdict_in_memory(&own), begun),
-            own if prepared.needs_store() => self.ask(prepared, own, asked, &mut charge).await,
+            own if prepared.needs_store() => self.ask(prepared, own, asked, (&mut charge, &mut failure)).await,
             _ => (prepared.verdict_without_store(), begun),
         };
         if verdict.named.is_some() {
@@ -153,17 +156,17 @@ impl Decider {
         // Each place holds from the moment when it charged.
         let until = |from: Instant, scope| from + Duration::from_micros(verdict.hold_in_us(prepared, scope));
         let leave = until(begun, Scope::Instance).max(until(made, Scope::Region));
-        Judged { verdict, charge, leave }
+        Judged { verdict, charge, failure, leave }
     }
 
     /// The verdict with what the store says, beside what memory has let pass, and when it was made. What was charged for a
-    /// request that must be held is added to `charge`.
+    /// request that must be held, or by this limiter's own shares, is added to `charge`; why the store said nothing is noted.
     async fn ask(
         &self,
         prepared: &mut Prepared<'_>,
         own: Option<Part>,
         asked: Asked,
-        charge: &mut Charge,
+        (charge, failure): (&mut Charge, &mut Option<StoreFailure>),
     ) -> (Verdict, Instant) {
         let Shared { metrics, store, denied, .. } = &*self.shared;
         let calls = prepared.store_calls(store.grouping());
@@ -177,10 +180,10 @@ impl Decider {
             && let Some(part) = denied.find(call, prepared, moment)
         {
             let parts: Vec<Part> = own.into_iter().chain([part]).collect();
-            let verdict = prepared.verdict(&parts).unwrap_or_else(|_| prepared.verdict_on_store_failure(&parts));
+            let verdict = prepared.verdict(&parts).unwrap_or_else(|_| prepared.verdict_on_store_failure(&parts, None));
             return (verdict, moment.local);
         }
-        let groups = Groups::ask(&self.queue.desk, prepared, calls, asked.deadline).await;
+        let mut groups = Groups::ask(&self.queue.desk, prepared, calls, asked.deadline).await;
         let read = Instant::now();
         if let Some(refusal) = groups.refusal() {
             denied.remember(refusal, prepared, store.is_split(), moment, read);
@@ -189,13 +192,14 @@ impl Decider {
         if groups.failures.iter().all(|failure| failure.was_asked()) {
             metrics.store_latency.observe((read - moment.local).as_secs_f64());
         }
+        let verdict = match groups.verdict(prepared, own) {
+            Ok(verdict) => verdict,
+            Err(beside) => fallback::verdict(&self.shared, prepared, &beside, charge),
+        };
         for failure in &groups.failures {
             metrics.count_store_failure(*failure);
         }
-        let verdict = groups.verdict(prepared, own.clone()).unwrap_or_else(|_| {
-            metrics.count_store_failure(StoreFailure::Protocol);
-            prepared.verdict_on_store_failure(own.as_slice())
-        });
+        *failure = groups.failures.first().copied();
         if verdict.named.is_some() {
             groups.give_back(RefundReason::Partial);
         } else if verdict.hold_us(prepared) > 0 {
@@ -206,14 +210,20 @@ impl Decider {
         (verdict, read.checked_sub(late).unwrap_or(read))
     }
 
-    fn count(&self, live: &Live, prepared: &Prepared<'_>, verdict: &Verdict, held: bool) {
+    fn count(
+        &self,
+        live: &Live,
+        prepared: &Prepared<'_>,
+        verdict: &Verdict,
+        (held, failure): (bool, Option<StoreFailure>),
+    ) {
         let metrics = &*self.shared.metrics;
         metrics.count_request(verdict.decision);
         let holds_us = verdict.holds_us().chain(iter::repeat(0));
         for ((applied, outcome), hold_us) in prepared.rules().iter().zip(&verdict.outcomes).zip(holds_us) {
             let Some(rule) = live.rules.get(applied.rule.ordinal()) else { continue };
             let subject = Subject { metrics, policy: &rule.policy, rule: &rule.name };
-            rule.evidence.count(*outcome, subject);
+            rule.evidence.count(*outcome, failure, subject);
             let enforces = applied.rule.enforces();
             if hold_us > 0 && (held || !enforces) {
                 rule.evidence.count_hold(enforces, subject);

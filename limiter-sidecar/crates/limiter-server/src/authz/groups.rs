@@ -14,7 +14,7 @@ use std::mem::take;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use limiter_core::{Answer, BucketKey, Part, Prepared, Reply, ReplyError, StoreCall, Verdict};
+use limiter_core::{Answer, BucketKey, Part, Prepared, Reply, StoreCall, Verdict};
 use tokio::time::Instant;
 
 use super::charge::{Charge, Desk, InStore};
@@ -74,16 +74,21 @@ impl Groups {
     }
 
     /// The verdict with what the store said, beside what memory has let pass. Who refuses refuses, also where another call
-    /// failed; a failed call's rules follow their own failure modes.
+    /// failed.
     ///
     /// # Errors
-    /// [`ReplyError`] when a reply contradicts itself.
-    pub(super) fn verdict(&self, prepared: &Prepared<'_>, own: Option<Part>) -> Result<Verdict, ReplyError> {
+    /// What was let pass, when a call has failed, or a reply contradicts itself: then the failure modes decide.
+    pub(super) fn verdict(&mut self, prepared: &Prepared<'_>, own: Option<Part>) -> Result<Verdict, Vec<Part>> {
         let decided = self.decided.iter().map(|(call, reply)| call.answered(reply));
-        let parts: Vec<Part> = own.into_iter().chain(decided).collect();
-        let verdict = prepared.verdict(&parts)?;
-        let settled = self.failures.is_empty() || verdict.named.is_some();
-        Ok(if settled { verdict } else { prepared.verdict_on_store_failure(&parts) })
+        let parts: Vec<Part> = own.iter().cloned().chain(decided).collect();
+        match prepared.verdict(&parts) {
+            Ok(verdict) if self.failures.is_empty() || verdict.named.is_some() => Ok(verdict),
+            Ok(_) => Err(parts),
+            Err(_) => {
+                self.failures.push(StoreFailure::Protocol);
+                Err(own.into_iter().collect())
+            }
+        }
     }
 
     /// The store's times at which the calls were decided, µs since the epoch.

@@ -7,6 +7,7 @@ mod answer;
 mod charge;
 mod check;
 mod claims;
+mod fallback;
 mod groups;
 mod grpc;
 mod health;

@@ -17,6 +17,7 @@ use super::hold::{NoPlace, Place, Room};
 use crate::metrics::RefundReason;
 use crate::options::Options;
 use crate::shared::Shared;
+use crate::store::StoreFailure;
 
 /// Time that refunds have after the last request.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
@@ -31,6 +32,8 @@ pub(super) struct Queue {
 pub(super) struct Judged {
     pub(super) verdict: Verdict,
     pub(super) charge: Charge,
+    /// Why the store did not decide it, or not all of it.
+    pub(super) failure: Option<StoreFailure>,
     /// When the request may leave if it must be held, by the schedules of the store and of memory.
     pub(super) leave: Instant,
 }
@@ -62,7 +65,7 @@ impl Queue {
         prepared: &Prepared<'_>,
         patience: Option<Instant>,
     ) -> (Verdict, Option<Waiting>) {
-        let Judged { verdict, charge, leave } = judged;
+        let Judged { verdict, charge, leave, .. } = judged;
         let hold_us = verdict.hold_us(prepared);
         if hold_us == 0 {
             charge.spend();

@@ -26,6 +26,13 @@ pub(super) struct FailureLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct RuleFailureLabels {
+    pub(super) policy: String,
+    pub(super) rule: String,
+    pub(super) reason: StoreFailure,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct RefundLabels {
     pub(super) reason: RefundReason,
     pub(super) outcome: RefundOutcome,
@@ -90,6 +97,7 @@ pub(super) enum DecisionLabel {
     Allowed,
     Refused,
     Open,
+    Local,
     Closed,
     Unmatched,
     Exempt,
@@ -97,14 +105,15 @@ pub(super) enum DecisionLabel {
 
 impl DecisionLabel {
     /// Every value, in the order of their discriminants.
-    pub(super) const ALL: [Self; 6] =
-        [Self::Allowed, Self::Refused, Self::Open, Self::Closed, Self::Unmatched, Self::Exempt];
+    pub(super) const ALL: [Self; 7] =
+        [Self::Allowed, Self::Refused, Self::Open, Self::Local, Self::Closed, Self::Unmatched, Self::Exempt];
 
     pub(super) fn of(decision: Decision) -> Self {
         match decision {
             Decision::Allowed => Self::Allowed,
             Decision::Refused => Self::Refused,
             Decision::Open => Self::Open,
+            Decision::Local => Self::Local,
             Decision::Closed => Self::Closed,
             Decision::Unmatched => Self::Unmatched,
             Decision::Exempt => Self::Exempt,
@@ -118,6 +127,7 @@ impl EncodeLabelValue for DecisionLabel {
             Self::Allowed => "allowed",
             Self::Refused => "refused",
             Self::Open => "open",
+            Self::Local => "local",
             Self::Closed => "closed",
             Self::Unmatched => "unmatched",
             Self::Exempt => "exempt",
@@ -135,6 +145,9 @@ pub(crate) enum OutcomeLabel {
     UnknownPlan,
     StoreFailureOpen,
     StoreFailureClosed,
+    LocalAllowed,
+    LocalRejected,
+    LocalWouldReject,
     Exempt,
     Blocked,
     Held,
@@ -143,7 +156,7 @@ pub(crate) enum OutcomeLabel {
 
 impl OutcomeLabel {
     /// Every value, in the order of their discriminants.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Allowed,
         Self::Rejected,
         Self::WouldReject,
@@ -151,6 +164,9 @@ impl OutcomeLabel {
         Self::UnknownPlan,
         Self::StoreFailureOpen,
         Self::StoreFailureClosed,
+        Self::LocalAllowed,
+        Self::LocalRejected,
+        Self::LocalWouldReject,
         Self::Exempt,
         Self::Blocked,
         Self::Held,
@@ -168,6 +184,9 @@ impl OutcomeLabel {
             Outcome::Blocked => Some(Self::Blocked),
             Outcome::StoreFailureOpen => Some(Self::StoreFailureOpen),
             Outcome::StoreFailureClosed => Some(Self::StoreFailureClosed),
+            Outcome::LocalAllowed => Some(Self::LocalAllowed),
+            Outcome::LocalRejected => Some(Self::LocalRejected),
+            Outcome::LocalWouldReject => Some(Self::LocalWouldReject),
             Outcome::NotEvaluated => None,
         }
     }
@@ -183,6 +202,9 @@ impl EncodeLabelValue for OutcomeLabel {
             Self::UnknownPlan => "unknown_plan",
             Self::StoreFailureOpen => "store_failure_open",
             Self::StoreFailureClosed => "store_failure_closed",
+            Self::LocalAllowed => "local_allowed",
+            Self::LocalRejected => "local_rejected",
+            Self::LocalWouldReject => "local_would_reject",
             Self::Exempt => "exempt",
             Self::Blocked => "blocked",
             Self::Held => "held",

@@ -54,6 +54,24 @@ pub(crate) enum StoreFailure {
 }
 
 impl StoreFailure {
+    /// Every value.
+    pub(crate) const ALL: [Self; 14] = [
+        Self::Timeout,
+        Self::Connection,
+        Self::Breaker,
+        Self::Oom,
+        Self::ReadOnly,
+        Self::Loading,
+        Self::Busy,
+        Self::Auth,
+        Self::Script,
+        Self::WrongType,
+        Self::Cluster,
+        Self::Migrating,
+        Self::Protocol,
+        Self::Other,
+    ];
+
     /// Whether the link is of no more use: it broke, or leads to a server that is no longer the primary.
     pub(super) fn breaks_link(self) -> bool {
         matches!(self, Self::Connection | Self::Protocol | Self::ReadOnly)
