@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from weir_operator.api.limits import SHORTEST_DELAY, SHORTEST_PERIOD, Queue
@@ -18,6 +18,7 @@ from weir_operator.api.types import (
     ApiModel,
     Count,
     Duration,
+    Factor,
     ObjectName,
     RuleName,
     SubjectText,
@@ -109,7 +110,7 @@ class RateLimitOverrideSpec(ApiModel):
     does not apply. Block: every request is refused."""
     limit: NewLimit | None = None
     """The numbers for action Set."""
-    factor: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,4}(\.[0-9]{1,3})?$", max_length=8)] | None = None
+    factor: Factor | None = None
     """The factor for action Multiply, in quotes: above 0, at most 1000, up to three decimals, like `"2.5"`. Results are
     rounded down, to at least 1 (queue: 0)."""
     starts_at: Timestamp | None = None

@@ -17,6 +17,7 @@ from weir_operator.api.types import (
     SERVER_DEFAULT,
     ApiModel,
     Cidr,
+    Factor,
     HeaderName,
     HeaderValue,
     Host,
@@ -29,7 +30,7 @@ from weir_operator.api.types import (
     validations,
 )
 from weir_operator.domain import specs
-from weir_operator.domain.limits import MAX_COUNT, Dialect, FailureMode, MissingKey, Mode, Scope, Visibility
+from weir_operator.domain.limits import MAX_COUNT, Dialect, FailureMode, MissingKey, Mode, Scope, Share, Visibility
 
 
 class Route(ApiModel):
@@ -128,14 +129,54 @@ class Cost(ApiModel):
 class StoreFailure(ApiModel):
     """What happens while the store does not answer."""
 
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            (
+                "!has(self.share) || (has(self.mode) && self.mode == 'Local')",
+                "must only be given with mode Local",
+                ".share",
+            ),
+            (
+                "!has(self.factor) || (has(self.share) && self.share == 'Full')",
+                "must only be given with share Full, which it multiplies",
+                ".factor",
+            ),
+            (
+                "!has(self.factor) || double(self.factor) > 0.0 && double(self.factor) <= 1000.0",
+                "must be above 0 and at most 1000",
+                ".factor",
+            ),
+        )
+    )
+
     mode: FailureMode = FailureMode.OPEN
-    """Open: requests pass unlimited and say so in a response header. Closed: they are refused with 503."""
+    """Open: requests pass unlimited and say so in a response header. Closed: they are refused with 503. Local: each
+    limiter grants its share of the limit, counted in its own memory by the same algorithm."""
+    share: Share | None = None
+    """Local: Split divides the limit by the number of the gateway's limiters, so that together they grant no more than
+    the whole; what is counted in whole requests is rounded down, but never below 1. Full grants the limit in each of
+    them. Left out: Split."""
+    factor: Factor | None = None
+    """Beside share Full, in quotes: each limiter grants so many times the limit, like `"2"`; above 0, at most 1000, up
+    to three decimals. Left out: once."""
+
+    def to_domain(self) -> specs.StoreFailureSpec:
+        """The same in domain terms."""
+        return specs.StoreFailureSpec(self.mode, self.share, self.factor)
+
+
+_NO_STORE = (
+    "!has(self.scope) || self.scope != 'Instance' || !has(self.onStoreFailure) || !has(self.onStoreFailure.mode) || "
+    "self.onStoreFailure.mode != 'Local'",
+    "must not be Local with scope Instance, which needs no store",
+    ".onStoreFailure.mode",
+)
 
 
 class Rule(ApiModel):
     """One limit with its own counters."""
 
-    model_config = ConfigDict(json_schema_extra=validations(*PLAN_RULES, *COST_RULES))
+    model_config = ConfigDict(json_schema_extra=validations(*PLAN_RULES, *COST_RULES, _NO_STORE))
 
     name: RuleName
     """Identifies the counters: renaming a rule starts afresh, reordering rules changes nothing. Clients see it."""
@@ -170,7 +211,7 @@ class Rule(ApiModel):
             on_missing_key=self.on_missing_key,
             plans=self._plans(),
             cost=tuple(specs.CostSpec(entry.match.to_domain(), entry.cost) for entry in self.cost),
-            on_store_failure=self.on_store_failure.mode,
+            on_store_failure=self.on_store_failure.to_domain(),
             visibility=self.visibility,
             code=self.code,
             scope=self.scope,

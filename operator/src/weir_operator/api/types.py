@@ -97,6 +97,7 @@ Duration = Annotated[
     Field(max_length=28, json_schema_extra={"example": "1s"}),
 ]
 Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
+Factor = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,4}(\.[0-9]{1,3})?$", max_length=8)]
 HeaderName = Annotated[str, StringConstraints(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_length=128)]
 HeaderValue = Annotated[str, StringConstraints(min_length=1, max_length=MAX_VALUE)]
 Host = Annotated[

@@ -56,9 +56,13 @@ class Compiled:
 
 
 def compile_ruleset(
-    policies: Iterable[PolicyInput], overrides: Iterable[OverrideInput], gateway: Gateway, previous: Ruleset | None
+    policies: Iterable[PolicyInput],
+    overrides: Iterable[OverrideInput],
+    gateway: Gateway,
+    previous: Ruleset | None,
+    limiters: int = 1,
 ) -> Compiled:
-    """Compile one gateway's group (`attachment.attach`).
+    """Compile one gateway's group (`attachment.attach`). `limiters`: how many share a limit that is split.
 
     `previous` is the live ruleset. From it the last accepted version of an object with problems is kept, as long
     as the gateway's settings still allow it and, for an override, as long as its policy still has such rules.
@@ -78,7 +82,9 @@ def compile_ruleset(
     for loser, lost in defeats(ordered, created_at).items():
         if outcomes[loser].accepted:  # a kept version is not what its object says, and that has problems of its own
             outcomes[loser] = replace(outcomes[loser], notes=_remarks(lost, inputs[loser], pieces))
-    ruleset = Ruleset(gateway.name, tuple(pieces.values()), ordered, _jwt(gateway))
+    split = any(rule.is_split for piece in pieces.values() for rule in piece.rules)
+    crowd = limiters if split else None  # where nothing is split, their number must not rewrite the rules
+    ruleset = Ruleset(gateway.name, tuple(pieces.values()), ordered, _jwt(gateway), crowd)
     return Compiled(ruleset, policy_outcomes, outcomes)
 
 

@@ -21,6 +21,8 @@ class ConditionType(StrEnum):
     """The spec is valid and allowed here."""
     PROGRAMMED = "Programmed"
     """Every limiter of the gateway runs this generation (or, while it is not accepted, none can)."""
+    ENFORCING = "Enforcing"
+    """Of policies: requests over the limits are refused now, by counters that all limiters share."""
     READY = "Ready"
     """The summary: the object is in force as written."""
     STALLED = "Stalled"
@@ -70,6 +72,18 @@ class Reason(StrEnum):
     """The gateway's rules could not be written, e.g. because they are too large."""
     NOT_ACCEPTED = "NotAccepted"
     """Nothing to program: see Accepted."""
+    ENFORCING = "Enforcing"
+    """The limits are enforced as written."""
+    SHADOW_MODE = "ShadowMode"
+    """The policy is in mode Shadow: nothing is refused."""
+    SWITCHED_OFF = "SwitchedOff"
+    """The policy is in mode Disabled: nothing is counted and nothing is refused."""
+    STORE_UNAVAILABLE = "StoreUnavailable"
+    """Limiters cannot reach their store: rules with `onStoreFailure` Open limit nothing, those with Closed refuse."""
+    DEGRADED = "Degraded"
+    """Limiters cannot reach their store, and each grants its own share of the limits: all rules have Local."""
+    NOT_PROGRAMMED = "NotProgrammed"
+    """No limiter runs it: see Programmed."""
     READY = "Ready"
     """Accepted and running on every limiter."""
     EXPIRED = "Expired"
@@ -108,6 +122,16 @@ ALLOWED: Mapping[tuple[ConditionType, Status], frozenset[Reason]] = {
     (ConditionType.PROGRAMMED, Status.TRUE): frozenset({Reason.PROGRAMMED}),
     (ConditionType.PROGRAMMED, Status.FALSE): _UNPROGRAMMED,
     (ConditionType.PROGRAMMED, Status.UNKNOWN): frozenset({Reason.PENDING}),
+    (ConditionType.ENFORCING, Status.TRUE): frozenset({Reason.ENFORCING}),
+    (ConditionType.ENFORCING, Status.FALSE): frozenset(
+        {
+            Reason.SHADOW_MODE,
+            Reason.SWITCHED_OFF,
+            Reason.STORE_UNAVAILABLE,
+            Reason.DEGRADED,
+            Reason.NOT_PROGRAMMED,
+        }
+    ),
     (ConditionType.READY, Status.TRUE): frozenset({Reason.READY, Reason.EXPIRED}),
     (ConditionType.READY, Status.FALSE): _REFUSALS | _UNPROGRAMMED,
     (ConditionType.READY, Status.UNKNOWN): frozenset({Reason.PENDING}),

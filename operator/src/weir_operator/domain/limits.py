@@ -90,6 +90,17 @@ class FailureMode(StrEnum):
     """The request passes unlimited, and says so in a response header."""
     CLOSED = "Closed"
     """The request is refused with 503."""
+    LOCAL = "Local"
+    """Each limiter grants its share of the limit, counted in its own memory."""
+
+
+class Share(StrEnum):
+    """What each limiter grants of a limit by itself while the store does not answer."""
+
+    SPLIT = "Split"
+    """The limit divided by the number of limiters: together they grant no more than the whole."""
+    FULL = "Full"
+    """The whole limit, or a multiple of it: together they grant that many times their number."""
 
 
 class Visibility(StrEnum):

@@ -21,13 +21,13 @@ Change = NewLimit | int
 """New numbers, or a factor in thousandths."""
 
 
-def parse_factor(text: str) -> int | Problem:
+def parse_factor(text: str, path: str = "spec.factor") -> int | Problem:
     """The factor in thousandths."""
     match = _FACTOR.fullmatch(text)
     milli = int(match[1]) * 1000 + int((match[2] or "").ljust(3, "0")) if match else 0
     if MIN_FACTOR_MILLI <= milli <= MAX_FACTOR_MILLI:
         return milli
-    return invalid("spec.factor", f'"{text[:32]}" is no factor', 'write a number from "0.001" to "1000", like "2.5"')
+    return invalid(path, f'"{text[:32]}" is no factor', 'write a number from "0.001" to "1000", like "2.5"')
 
 
 def check_numbers(change: Change, rules: Iterable[Rule], gateway: Gateway | None) -> list[Problem]:

@@ -11,7 +11,8 @@ import ipaddress
 
 from weir_operator.domain.gateways import ANY_HOST, Gateway
 from weir_operator.domain.limit_checks import limit_of
-from weir_operator.domain.limits import Scope
+from weir_operator.domain.limits import FailureMode, Scope, Share
+from weir_operator.domain.override_numbers import parse_factor
 from weir_operator.domain.policy_checks import check_policy
 from weir_operator.domain.problems import Problem
 from weir_operator.domain.ruleset import (
@@ -60,7 +61,10 @@ from weir_operator.domain.specs import (
     QuerySource,
     RouteSpec,
     RuleSpec,
+    StoreFailureSpec,
 )
+
+WHOLE_MILLI = 1000
 
 
 def sha256(value: str) -> str:
@@ -107,11 +111,21 @@ def _lower_rule(rule: RuleSpec, spec: PolicySpec) -> Rule:
         limit=limit_of(rule.limit),
         plans=_lower_plans(rule.plans) if rule.plans else None,
         cost=tuple(_lower_cost(entry) for entry in rule.cost),
-        on_store_failure=rule.on_store_failure,
+        on_store_failure=rule.on_store_failure.mode,
         visibility=rule.visibility,
         code=rule.code,
         scope=None if rule.scope is Scope.REGION else rule.scope,
+        local_factor_milli=_lower_share(rule.on_store_failure),
     )
+
+
+def _lower_share(failure: StoreFailureSpec) -> int | None:
+    if failure.mode is not FailureMode.LOCAL or failure.share is not Share.FULL:
+        return None
+    milli = WHOLE_MILLI if failure.factor is None else parse_factor(failure.factor)
+    if isinstance(milli, int):
+        return milli
+    raise AssertionError(failure)  # refused by check_rules
 
 
 def _lower_source(source: KeySource) -> KeyPart:  # noqa: PLR0911  a table of cases reads best as one

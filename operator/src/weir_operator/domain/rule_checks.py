@@ -12,7 +12,9 @@ from collections.abc import Iterator, Sequence
 from weir_operator.domain.algorithms import Limit
 from weir_operator.domain.gateways import Gateway
 from weir_operator.domain.limit_checks import parse_limit
+from weir_operator.domain.limits import FailureMode, Scope, Share
 from weir_operator.domain.matching import PathPattern, check_methods, methods_with_head, parse_path
+from weir_operator.domain.override_numbers import parse_factor
 from weir_operator.domain.problems import Problem, invalid
 from weir_operator.domain.source_checks import Routes, check_key, check_source, is_header_value
 from weir_operator.domain.specs import HeaderSource, PolicySpec, RouteSpec, RuleSpec
@@ -36,6 +38,7 @@ def check_rules(spec: PolicySpec, gateway: Gateway) -> Iterator[Problem]:
         yield from problems
         yield from _check_plans(rule, path, gateway)
         yield from _check_costs(rule, path, routes, limits)
+        yield from _check_store_failure(rule, f"{path}.onStoreFailure")
 
 
 def _parse_limits(rule: RuleSpec, path: str, gateway: Gateway) -> tuple[list[Problem], Limits]:
@@ -95,6 +98,25 @@ def _check_costs(rule: RuleSpec, path: str, routes: Routes, limits: Limits) -> I
                 )
                 break
         earlier.append((index, entry.route, pattern))
+
+
+def _check_store_failure(rule: RuleSpec, path: str) -> Iterator[Problem]:
+    failure = rule.on_store_failure
+    local = failure.mode is FailureMode.LOCAL
+    if local and rule.scope is Scope.INSTANCE:
+        hint = "leave onStoreFailure out: the rule is counted in each limiter's memory whatever the store does"
+        yield invalid(f"{path}.mode", "Local means nothing with scope Instance", hint)
+    if failure.share is not None and not local:
+        hint = "leave it out, or write mode: Local"
+        yield invalid(f"{path}.share", f"means nothing with mode {failure.mode}", hint)
+    if failure.factor is None:
+        return
+    if failure.share is not Share.FULL:
+        hint = "leave it out, or write share: Full, which it multiplies"
+        yield invalid(f"{path}.factor", "means nothing without share Full", hint)
+    parsed = parse_factor(failure.factor, f"{path}.factor")
+    if isinstance(parsed, Problem):
+        yield parsed
 
 
 def _check_cost(cost: int, limits: Limits, path: str) -> Iterator[Problem]:

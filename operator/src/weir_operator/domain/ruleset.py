@@ -16,6 +16,8 @@ from weir_operator.domain.algorithms import Limit
 from weir_operator.domain.limits import (
     MAX_COUNT,
     MAX_EXACT,
+    MAX_FACTOR_MILLI,
+    MIN_FACTOR_MILLI,
     Dialect,
     FailureMode,
     MissingKey,
@@ -105,6 +107,17 @@ class Rule:
     visibility: Visibility = member("How much the client is told.")
     code: str = member("The refusal's code.", pattern="^[a-z][a-z0-9_]{0,63}$")
     scope: Scope | None = member("Who shares the counters; absent = Region.", default=None)
+    local_factor_milli: int | None = member(
+        "With Local: what each limiter grants, in thousandths of the limit; absent = the limit is split.",
+        default=None,
+        minimum=MIN_FACTOR_MILLI,
+        maximum=MAX_FACTOR_MILLI,
+    )
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the limiters share its limit among them while the store does not answer."""
+        return self.on_store_failure is FailureMode.LOCAL and self.local_factor_milli is None
 
 
 def limits_of(rule: Rule) -> list[tuple[str, Limit]]:
@@ -148,6 +161,8 @@ class Ruleset:
     policies: tuple[Policy, ...] = ()
     overrides: tuple[Override, ...] = ()
     jwt: Jwt | None = None
+    limiters: int | None = None
+    """How many share a limit that is split; None unless a rule is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,16 +176,21 @@ class Document:
     policies: tuple[Policy, ...] = member("Sorted by id.")
     overrides: tuple[Override, ...] = member("The first that fits a request and whose time it is wins.")
     jwt: Jwt | None = member("Where claims are read; absent = Envoy's usual places.", default=None)
+    limiters: int | None = member(
+        "How many share a limit that is split while the store does not answer; there whenever a rule is split.",
+        default=None,
+        minimum=1,
+    )
 
     @property
     def ruleset(self) -> Ruleset:
         """What it says, without how it is published."""
-        return Ruleset(self.gateway, self.policies, self.overrides, self.jwt)
+        return Ruleset(self.gateway, self.policies, self.overrides, self.jwt, self.limiters)
 
 
 def publish(ruleset: Ruleset, revision: int) -> Document:
     """`ruleset` as the document with this revision."""
-    content = ruleset.policies, ruleset.overrides, ruleset.jwt
+    content = ruleset.policies, ruleset.overrides, ruleset.jwt, ruleset.limiters
     return Document(FORMAT, ruleset.gateway, revision, digest(ruleset), *content)
 
 

@@ -18,6 +18,7 @@ from weir_operator.domain.limits import (
     MissingKey,
     Mode,
     Scope,
+    Share,
     Visibility,
 )
 from weir_operator.domain.problems import Problem
@@ -167,6 +168,15 @@ class CostSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class StoreFailureSpec:
+    """What happens while the store does not answer. `share` and `factor` (a decimal number) only with LOCAL."""
+
+    mode: FailureMode = FailureMode.OPEN
+    share: Share | None = None
+    factor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RuleSpec:
     """One counter and its limit."""
 
@@ -176,7 +186,7 @@ class RuleSpec:
     on_missing_key: MissingKey = MissingKey.SKIP
     plans: PlansSpec | None = None
     cost: tuple[CostSpec, ...] = ()
-    on_store_failure: FailureMode = FailureMode.OPEN
+    on_store_failure: StoreFailureSpec = StoreFailureSpec()
     visibility: Visibility = Visibility.PUBLIC
     code: str = "rate_limited"
     scope: Scope = Scope.REGION

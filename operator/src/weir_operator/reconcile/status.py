@@ -19,6 +19,7 @@ from weir_operator.domain.limits import Mode
 from weir_operator.domain.overriding import Override
 from weir_operator.domain.problems import chief_reason, summary
 from weir_operator.domain.ruleset import Policy
+from weir_operator.reconcile.enforcing import MODE_MESSAGES, enforcing, failing_rules, of, some, store_message
 from weir_operator.reconcile.ports import AppliedRuleset, LimiterReport, Object
 from weir_operator.render.ruleset_config import Live
 
@@ -80,17 +81,18 @@ def programming_of(fleet: Fleet, required_revision: int | None, now_ms: int) -> 
     if not fleet.reports:
         message = f"the operator's settings list no limiter for gateway {fleet.gateway}, so nothing is enforced"
         return Programming(Status.FALSE, Reason.NO_LIMITERS, message)
+    stores_down = sum(report.store_down for report in fleet.reports)
     late = _Late()
     running = sum(_judge(report, fleet, required_revision, late) for report in fleet.reports)
     if running == total:
-        message = f"{_of(running, total)} run this generation"
-        stores_down = sum(report.store_down for report in fleet.reports)
+        message = f"{of(running, total)} run this generation"
         faults = Counter(fault for report in fleet.reports for fault in report.store_faults)
         return Programming(
             Status.TRUE, Reason.PROGRAMMED, message, running, total, stores_down, tuple(sorted(faults.items()))
         )
     reason, message = late.worst(stale=now_ms - required_revision > STALE_AFTER_MS)
-    return Programming(Status.FALSE, reason, f"{_of(running, total)} run this generation; {message}", running, total)
+    message = f"{of(running, total)} run this generation; {message}"
+    return Programming(Status.FALSE, reason, message, running, total, stores_down)
 
 
 @dataclass(slots=True)
@@ -141,15 +143,15 @@ def policy_status(subject: Subject, now: datetime) -> dict[str, Any]:
     if isinstance(subject.piece, Policy):
         mode = subject.piece.rules[0].mode  # one mode for all rules of a policy
         status |= {"mode": str(mode), "rules": len(subject.piece.rules)}
-        ready = _MODE_MESSAGES[mode]
+        ready = MODE_MESSAGES[mode]
     else:
         ready = "nothing of this policy runs"
     message = _ready_message(ready, subject.programming)
-    if ready == _MODE_MESSAGES[Mode.ENFORCE]:
-        message += _store_message(subject.programming)
-    if ready != _MODE_MESSAGES[Mode.DISABLED]:
+    if ready == MODE_MESSAGES[Mode.ENFORCE]:
+        message += _store_message(subject)
+    if ready != MODE_MESSAGES[Mode.DISABLED]:
         message += _preflight_message(subject.programming)
-    return _document(subject, message, Reason.READY, now) | status
+    return _document(subject, message, Reason.READY, now, _enforcing(subject)) | status
 
 
 def override_status(subject: Subject, now: datetime) -> dict[str, Any]:
@@ -182,11 +184,24 @@ def is_transition(live: Object | None, wanted: Mapping[str, Any]) -> bool:
     return _skeleton(_ours(live or {})) != _skeleton(wanted)
 
 
-def _document(subject: Subject, ready_message: str, ready_reason: Reason, now: datetime) -> dict[str, Any]:
+def _enforcing(subject: Subject) -> tuple[Condition, ...]:
+    piece = subject.piece if isinstance(subject.piece, Policy) else None
+    programming = subject.programming
+    judgement = enforcing(piece, programming.running, programming.total, programming.stores_down)
+    return (Condition(ConditionType.ENFORCING, *judgement, subject.obj["metadata"]["generation"]),)
+
+
+def _document(
+    subject: Subject,
+    ready_message: str,
+    ready_reason: Reason,
+    now: datetime,
+    others: tuple[Condition, ...] = (),
+) -> dict[str, Any]:
     generation = subject.obj["metadata"]["generation"]
     previous = parse_conditions((subject.obj.get("status") or {}).get("conditions"))
     current = _conditions(subject, ready_message, ready_reason, generation)
-    conditions = merge(previous, current, _rfc3339(now))
+    conditions = merge(previous, (*current, *others), _rfc3339(now))
     return {"observedGeneration": generation, "conditions": [condition.to_document() for condition in conditions]}
 
 
@@ -213,13 +228,6 @@ def _conditions(subject: Subject, ready_message: str, ready_reason: Reason, gene
     )
 
 
-_MODE_MESSAGES = {
-    Mode.ENFORCE: "enforced",
-    Mode.SHADOW: "mode Shadow: requests over the limit are counted, none is refused",
-    Mode.DISABLED: "mode Disabled: nothing is counted and nothing is refused",
-}
-
-
 def _override_message(subject: Subject, now: datetime) -> str:
     piece = subject.piece
     if isinstance(piece, Override) and piece.not_before is not None and piece.not_before > now.timestamp():
@@ -233,22 +241,23 @@ def _kept_message(outcome: Outcome, programming: Programming) -> str:
     if not outcome.kept:
         return "Nothing of this object runs"
     which = "the last accepted version" if outcome.kept_generation is None else f"generation {outcome.kept_generation}"
-    return f"Meanwhile {which} keeps running on {_of(programming.running, programming.total)}"
+    return f"Meanwhile {which} keeps running on {of(programming.running, programming.total)}"
 
 
 def _ready_message(message: str, programming: Programming) -> str:
-    return f"{message} (on {_of(programming.running, programming.total)})"
+    return f"{message} (on {of(programming.running, programming.total)})"
 
 
-def _store_message(programming: Programming) -> str:
-    if not programming.stores_down:
+def _store_message(subject: Subject) -> str:
+    programming = subject.programming
+    failing = failing_rules(subject.piece) if isinstance(subject.piece, Policy) else ()
+    if not programming.stores_down or not failing:
         return ""
-    where = _of(programming.stores_down, programming.total)
-    return f"; the store is down on {where}: rules with onStoreFailure Open let everything pass"
+    return "; " + store_message(failing, programming.stores_down, programming.total)
 
 
 def _preflight_message(programming: Programming) -> str:
-    faults = [f"{fault} ({_of(count, programming.total)})" for fault, count in programming.store_faults]
+    faults = [f"{fault} ({of(count, programming.total)})" for fault, count in programming.store_faults]
     return f"; the store is not set up as it must be: {_some(faults)}" if faults else ""
 
 
@@ -258,13 +267,8 @@ def _ended(piece: Policy | Override | None, now: datetime) -> str | None:
     return _rfc3339(datetime.fromtimestamp(piece.not_after, UTC))
 
 
-def _of(running: int, total: int) -> str:
-    return f"{running} of {total} limiter{'' if total == 1 else 's'}"
-
-
 def _some(names: list[str]) -> str:
-    more = len(names) - NAMED_LIMITERS
-    return ", ".join(names[:NAMED_LIMITERS]) + (f" and {more} more" if more > 0 else "")
+    return some(names, NAMED_LIMITERS)
 
 
 def _rfc3339(time: datetime) -> str:

@@ -17,6 +17,7 @@ from weir_operator.domain.gateways import Gateway
 from weir_operator.domain.problems import chief_reason
 from weir_operator.domain.ruleset import Ruleset
 from weir_operator.metrics import Metrics
+from weir_operator.reconcile.crowd import Crowd
 from weir_operator.reconcile.observation import Observation
 from weir_operator.reconcile.plan import Action, Apply, Delete, DropData, plan
 from weir_operator.reconcile.ports import (
@@ -58,7 +59,7 @@ from weir_operator.render.names import (
 )
 from weir_operator.render.ruleset_config import Live, RulesetTooLarge, read_live, render_rules
 
-POLL_SETTLED_S = 5.0  # a dead limiter shows after two polls
+POLL_SETTLED_S = 2.0  # a limiter notices in 2 s that its store is away or back: a condition says so within 5 s
 POLL_UNSETTLED_S = 1.0  # how late an acknowledgement shows at most
 POLL_AFTER_WRITE_S = 0.3  # limiters take a change within a few ms: the first look should find it
 ORPHANS_AGAIN_S = 60.0  # arbitrary: their status depends on no clock and no limiter
@@ -97,10 +98,13 @@ class GatewayTurn:
         self._publish_error = ""
         self._parsed = "", Live()
         self._reported: GatewayReport | None = None
+        self._crowd = Crowd(len(gateway.limiters), tools.clock.monotonic())
 
     def recall(self) -> None:
         """Note what the live ConfigMap tells the limiters, before anybody asks which gateway runs what."""
-        self._tools.store.published(self._gateway.name, self._read_live().ruleset or Ruleset(self._gateway.name))
+        live = self._read_live().ruleset or Ruleset(self._gateway.name)
+        self._tools.store.published(self._gateway.name, live)
+        self._crowd.recall(live.limiters)
 
     async def take(self, *, news: bool) -> float:
         """Converge if there is news, then report; return in how many seconds to come again without news."""
@@ -128,7 +132,8 @@ class GatewayTurn:
         owners = owners_of(observed.group)
         previous = without_replaced(base.ruleset or Ruleset(name), self._owners, owners)
         with self._tools.metrics.compile_seconds.labels(name).time():
-            compiled = compile_ruleset(observed.group.policies, observed.group.overrides, self._gateway, previous)
+            group = observed.group
+            compiled = compile_ruleset(group.policies, group.overrides, self._gateway, previous, self._crowd.count)
             rules = render_rules(compiled.ruleset, self._gateway, base, self._now_ms())
             closed = render_closed(compiled.ruleset, self._gateway)
         self._compiled = observed, compiled
@@ -209,6 +214,7 @@ class GatewayTurn:
         """Ask the limiters and write the statuses that changed; return in how many seconds to come again."""
         self._reports = await self._limiters.read()
         self._measure_limiters()
+        self._count_limiters()
         publication = self._publication
         live = publication.live if publication is not None else Live()
         ahead = running_revision(self._reports, self._ruleset_name, live) > live.revision
@@ -240,6 +246,13 @@ class GatewayTurn:
             self._reported = report
             return next_in_s
         return min(postponed_s, next_in_s)
+
+    def _count_limiters(self) -> None:
+        """See to it that a limit that is split is split between those that are there."""
+        self._crowd.hear(self._reports, self._tools.clock.monotonic())
+        told = self._compiled[1].ruleset.limiters if self._compiled is not None else None
+        if told is not None and told != self._crowd.count and not self._publish_error:
+            self._compiled = None
 
     def _now_ms(self) -> int:
         return int(self._tools.clock.now().timestamp() * 1000)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from weir_operator.domain.gateways import Gateway, HostsDefault
-from weir_operator.domain.limits import Algorithm, Calendar, Scope
+from weir_operator.domain.limits import Algorithm, Calendar, FailureMode, Scope, Share
 from weir_operator.domain.policy_compiler import compile_policy
 from weir_operator.domain.ruleset import Policy
 from weir_operator.domain.sources import (
@@ -37,6 +37,7 @@ from weir_operator.domain.specs import (
     QuerySource,
     RouteSpec,
     RuleSpec,
+    StoreFailureSpec,
 )
 
 META = Meta("team", "api", "uid", 7, 0)
@@ -59,7 +60,35 @@ def cost(path: str, tokens: int) -> CostSpec:
     return CostSpec(RouteSpec(path), tokens)
 
 
+def failing(mode: FailureMode, share: Share | None = None, factor: str | None = None) -> StoreFailureSpec:
+    return StoreFailureSpec(mode, share, factor)
+
+
 FAULTS = [
+    (
+        "share-of-an-open-rule",
+        with_rule(on_store_failure=failing(FailureMode.OPEN, Share.SPLIT)),
+        "spec.rules[burst].onStoreFailure.share",
+        "or write mode: Local",
+    ),
+    (
+        "factor-of-a-split-limit",
+        with_rule(on_store_failure=failing(FailureMode.LOCAL, Share.SPLIT, "2")),
+        "spec.rules[burst].onStoreFailure.factor",
+        "share: Full",
+    ),
+    (
+        "factor-of-nothing",
+        with_rule(on_store_failure=failing(FailureMode.LOCAL, Share.FULL, "0")),
+        "spec.rules[burst].onStoreFailure.factor",
+        'from "0.001" to "1000"',
+    ),
+    (
+        "share-of-an-instance",
+        with_rule(on_store_failure=failing(FailureMode.LOCAL), scope=Scope.INSTANCE),
+        "spec.rules[burst].onStoreFailure.mode",
+        "whatever the store does",
+    ),
     ("bad-cookie", with_rule(key=(CookieSource("a b"),)), "spec.rules[burst].key[0].cookie", "session"),
     ("withheld-cookie", with_rule(key=(CookieSource("sid"),)), "spec.rules[burst].key[0].cookie", "forward them"),
     ("bad-query", with_rule(key=(QuerySource("a&b"),)), "spec.rules[burst].key[0].query", "api_key"),
@@ -144,3 +173,20 @@ def test_a_plan_may_have_a_calendar_where_the_rule_has_a_period() -> None:
     assert rule.plans is not None
     assert rule.plans.source == ClaimKey(("plan",))
     assert [str(limit.algorithm) for limit in rule.plans.limits.values()] == ["FixedWindow"]
+
+
+@pytest.mark.requirement("R22")
+@pytest.mark.parametrize(
+    ("failure", "milli", "split"),
+    [
+        (failing(FailureMode.OPEN), None, False),
+        (failing(FailureMode.LOCAL), None, True),
+        (failing(FailureMode.LOCAL, Share.SPLIT), None, True),
+        (failing(FailureMode.LOCAL, Share.FULL), 1000, False),
+        (failing(FailureMode.LOCAL, Share.FULL, "2.5"), 2500, False),
+    ],
+    ids=["open", "local", "split", "full", "factor"],
+)
+def test_a_share_is_split_or_so_many_thousandths(failure: StoreFailureSpec, milli: int | None, *, split: bool) -> None:
+    (rule,) = compiled(with_rule(on_store_failure=failure)).rules
+    assert (rule.on_store_failure, rule.local_factor_milli, rule.is_split) == (failure.mode, milli, split)

@@ -104,12 +104,14 @@ class MemoryCluster:
 
 
 class FollowingLimiters:
-    """One limiter that runs what the cluster's ConfigMap says, while `follows` is true."""
+    """One limiter that runs what the cluster's ConfigMap says, while `follows` is true, and `more` that do the same."""
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self.follows = True
         self.refuses = ""
         self.error = ""
+        self.more: tuple[str, ...] = ()
+        self.store_down = False
         self._cluster = cluster
         self.applied = AppliedRuleset(0, "")
 
@@ -122,7 +124,13 @@ class FollowingLimiters:
             self.applied = AppliedRuleset(self.applied.revision, self.applied.digest, live.revision, self.refuses)
         elif live.revision > self.applied.revision and self.follows:
             self.applied = AppliedRuleset(live.revision, live.digest)
-        return (LimiterReport("http://l", "edge-0", rulesets={"edge-rules-0": self.applied}),)
+        rulesets = {"edge-rules-0": self.applied}
+        names = ("edge-0", *self.more)
+        addresses = ("http://l", *(f"http://{name}" for name in self.more))
+        return tuple(
+            LimiterReport(address, name, rulesets=rulesets, store_down=self.store_down)
+            for address, name in zip(addresses, names, strict=True)
+        )
 
 
 class SetClock:

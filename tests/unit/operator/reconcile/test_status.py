@@ -138,9 +138,11 @@ def test_a_store_that_is_down_shows_in_what_ready_says() -> None:
     programming = programming_of(Fleet("edge", NAME, Live(10, "d"), reports), 10, 0)
     enforced = policy_status(Subject(obj(), Outcome(), programming, policy()), NOW)
     shadow = policy_status(Subject(obj(), Outcome(), programming, policy(Mode.SHADOW)), NOW)
-    expected = "enforced (on 2 of 2 limiters); the store is down on 1 of 2 limiters: rules with onStoreFailure Open"
+    expected = "enforced (on 2 of 2 limiters); the store is down on 1 of 2 limiters: everything passes by r (Open)"
     assert expected in {c["type"]: c["message"] for c in enforced["conditions"]}["Ready"]
     assert judged(enforced)["Ready"] == ("True", "Ready")
+    assert judged(enforced)["Enforcing"] == ("False", "StoreUnavailable")
+    assert judged(shadow)["Enforcing"] == ("False", "ShadowMode")
     assert "store" not in {c["type"]: c["message"] for c in shadow["conditions"]}["Ready"]
 
 
@@ -163,6 +165,7 @@ def test_an_accepted_and_programmed_policy_is_ready() -> None:
     status = policy_status(Subject(obj(3), Outcome(), RUNS, policy()), NOW)
     assert judged(status) == {
         "Accepted": ("True", "Accepted"),
+        "Enforcing": ("True", "Enforcing"),
         "Programmed": ("True", "Programmed"),
         "Ready": ("True", "Ready"),
     }
@@ -198,6 +201,7 @@ def test_a_refused_policy_is_stalled_and_names_the_field() -> None:
     status = policy_status(Subject(obj(2), Outcome(BAD), nothing), NOW)
     assert judged(status) == {
         "Accepted": ("False", "Invalid"),
+        "Enforcing": ("False", "NotProgrammed"),
         "Programmed": ("False", "NotAccepted"),
         "Ready": ("False", "Invalid"),
         "Stalled": ("True", "Invalid"),
@@ -269,6 +273,7 @@ def test_transition_times_move_only_with_the_status() -> None:
     third = policy_status(Subject(obj(2, second), Outcome(), RUNS, policy()), LATER)
     assert since(third) == {
         "Accepted": "2026-12-01T12:00:00Z",
+        "Enforcing": "2026-12-01T12:00:00Z",
         "Programmed": "2026-12-01T13:00:00Z",
         "Ready": "2026-12-01T13:00:00Z",
     }
@@ -290,7 +295,7 @@ def test_conditions_and_members_of_others_are_not_compared() -> None:
 def test_only_more_than_words_and_counts_is_a_transition() -> None:
     first = policy_status(Subject(obj(), Outcome(), MOVES, policy()), NOW)
     reworded = policy_status(
-        Subject(obj(status=first), Outcome(), Programming(Status.FALSE, Reason.PROPAGATING, "x", 0, 2), policy()), NOW
+        Subject(obj(status=first), Outcome(), Programming(Status.FALSE, Reason.PROPAGATING, "x", 2, 2), policy()), NOW
     )
     assert differs(first, reworded)
     assert not is_transition(first, reworded)

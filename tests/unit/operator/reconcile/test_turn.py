@@ -7,6 +7,7 @@ import pytest
 
 from weir_operator.domain.ruleset import Ruleset, seal
 from weir_operator.reconcile import turn
+from weir_operator.reconcile.crowd import SILENT_FOR_S
 from weir_operator.reconcile.pacing import STALLED_S
 from weir_operator.reconcile.ports import CONFIG_MAPS, OVERRIDES, POLICIES, AppliedRuleset, Missing, Stalled, Waiting
 from weir_operator.reconcile.turn import POLL_SETTLED_S, POLL_UNSETTLED_S
@@ -168,9 +169,9 @@ async def test_an_override_of_a_policy_that_is_kept_wakes_the_gateway_that_keeps
 
 async def test_an_override_ends_without_any_event(world: Any) -> None:
     world.policy(rules=KEYED)
-    world.override(expiresAt="2026-12-01T12:00:03Z")
+    world.override(expiresAt="2026-12-01T12:00:01Z")
     next_in_s = await world.settle()
-    assert next_in_s == pytest.approx(3.0)
+    assert next_in_s == pytest.approx(1.0)
     world.clock.forward(next_in_s)
     await world.turn.take(news=False)
     assert world.conditions(OVERRIDES, "free")["Ready"] == ("True", "Expired")
@@ -475,3 +476,53 @@ async def test_what_the_server_does_not_keep_is_not_written_again(world: Any) ->
         world.clock.forward(60)
         await world.settle()
     assert world.cluster.writes == before
+
+
+SHARED = [{"name": "burst", "limit": {"requests": 10, "period": "1s"}, "onStoreFailure": {"mode": "Local"}}]
+
+
+@pytest.mark.requirement("R22")
+async def test_a_limit_is_split_between_the_limiters_that_are_there(world: Any) -> None:
+    """D41: one more counts at once, one less after a while, and one that comes and goes rewrites nothing."""
+    world.policy(rules=SHARED)
+    await world.settle()
+    assert world.live().ruleset.limiters == 1
+    world.limiters.more = ("edge-1",)
+    await world.settle()
+    assert world.live().ruleset.limiters == 2
+    revision = world.live().revision
+    for more in ((), ("edge-1",), ()):
+        world.limiters.more = more
+        world.clock.forward(SILENT_FOR_S - 1)
+        await world.settle()
+        assert (world.live().revision, world.live().ruleset.limiters) == (revision, 2)
+    world.clock.forward(1)
+    await world.settle()
+    assert world.live().ruleset.limiters == 1
+    assert world.conditions()["Ready"] == ("True", "Ready")
+
+
+@pytest.mark.requirement("R22")
+async def test_where_nothing_is_split_the_number_of_limiters_rewrites_nothing(world: Any) -> None:
+    world.policy()
+    await world.settle()
+    revision = world.live().revision
+    world.limiters.more = ("edge-1", "edge-2")
+    await world.settle()
+    assert (world.live().revision, world.live().ruleset.limiters) == (revision, None)
+
+
+@pytest.mark.requirement("R22", "R24")
+async def test_a_store_that_is_away_shows_at_the_next_look_and_no_longer_than_it_is(world: Any) -> None:
+    world.policy()
+    world.policy("shared", rules=SHARED)
+    await world.settle()
+    assert world.conditions()["Enforcing"] == ("True", "Enforcing")
+    world.limiters.store_down = True
+    assert await world.turn.take(news=False) <= POLL_SETTLED_S
+    assert world.conditions()["Enforcing"] == ("False", "StoreUnavailable")
+    assert world.conditions(name="shared")["Enforcing"] == ("False", "Degraded")
+    assert world.conditions()["Ready"] == ("True", "Ready")
+    world.limiters.store_down = False
+    await world.turn.take(news=False)
+    assert world.conditions()["Enforcing"] == world.conditions(name="shared")["Enforcing"] == ("True", "Enforcing")
