@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from itertools import chain
 
 import pytest
 
@@ -26,16 +27,19 @@ def slots(cluster: StoreCluster) -> Iterator[int]:
             yield int(node.run("CLUSTER KEYSLOT", key))
 
 
-def busiest(cluster: StoreCluster) -> tuple[int, Store]:
-    """A slot that is in use, and its primary."""
+def in_use(cluster: StoreCluster) -> tuple[int, Store, Store]:
+    """A slot that is in use, its primary, and the replica of that."""
     slot = next(slots(cluster))
-    return slot, cluster.primary_of(slot)
+    primary = cluster.primary_of(slot)
+    return slot, primary, cluster.replica_of(primary)
 
 
 async def lost(traffic: Traffic, count: int) -> None:
     """Return once so many requests were left to their failure mode: those of one node's subjects, in whatever mode."""
     phase = traffic.phase
-    await traffic.until(lambda: phase.count(*UNDECIDED.values()) >= count, f"{count} requests are left undecided")
+    await traffic.until(
+        lambda: phase.count(*chain(*UNDECIDED.values())) >= count, f"{count} requests are left undecided"
+    )
 
 
 @pytest.mark.requirement("R24")
@@ -44,11 +48,10 @@ async def test_a_primary_that_dies_and_its_replica_that_takes_over(
 ) -> None:
     """The subjects of the dead node get their failure mode until then; what was charged before is not forgotten."""
     async with running(*pair) as traffic:
-        slot, dead = busiest(cluster)
-        successor = cluster.replica_of(dead)
+        slot, dead, successor = await asyncio.to_thread(in_use, cluster)
         # What a primary has not yet told its replica dies with it: the traffic's own subjects are spent by then.
         await traffic.limited()
-        dead.kill()
+        await asyncio.to_thread(dead.kill)
         during = await traffic.begin("during")
         await lost(traffic, 20)
         await asyncio.to_thread(eventually, lambda: cluster.primary_of(slot) is successor, _WITHIN_S)
@@ -64,10 +67,9 @@ async def test_a_primary_that_dies_and_its_replica_that_takes_over(
 async def test_a_failover_that_is_asked_for(cluster: StoreCluster, pair: list[Sidecar], running: Running) -> None:
     """It waits for the replica, so no charge is lost, and takes so short that a request at most misses its deadline."""
     async with running(*pair) as traffic:
-        slot, home = busiest(cluster)
-        successor = cluster.replica_of(home)
+        slot, _home, successor = await asyncio.to_thread(in_use, cluster)
         during = await traffic.begin("during")
-        successor.run("CLUSTER FAILOVER")
+        await asyncio.to_thread(successor.run, "CLUSTER FAILOVER")
         await asyncio.to_thread(eventually, lambda: cluster.primary_of(slot) is successor, _WITHIN_S)
         await traffic.limited()
         after = await traffic.begin("after")
@@ -84,11 +86,12 @@ async def test_slots_that_move_there_and_back(cluster: StoreCluster, pair: list[
     async with running(*pair) as traffic:
         during = await traffic.begin("during")
         await traffic.answers(8)
-        for slot in set(slots(cluster)):
-            home = cluster.primary_of(slot)
-            away = next(node for node in cluster.primaries() if node is not home)
+        for slot in await asyncio.to_thread(lambda: set(slots(cluster))):
+            home = await asyncio.to_thread(cluster.primary_of, slot)
+            away = next(node for node in await asyncio.to_thread(cluster.primaries) if node is not home)
             for target in (away, home):
-                for _step in cluster.moving_slot(slot, target):
+                steps = cluster.moving_slot(slot, target)
+                while await asyncio.to_thread(next, steps, None):
                     await traffic.answers(4)
         await traffic.limited()
     judge_waits(during)

@@ -35,7 +35,7 @@ async def test_packets_that_vanish_on_the_way_to_the_store(
             async with running(sidecar) as traffic:
                 with cable.dropping():
                     during = await traffic.begin("during")
-                    await traffic.undecided(each=100)
+                    await traffic.undecided(each=60)
                     await asyncio.to_thread(eventually, lambda: "no answer" in sidecar.status()["store"]["error"], 20)
                     after = await traffic.begin("after")
                 await traffic.limited()
@@ -78,7 +78,7 @@ async def test_a_store_whose_name_is_lost(
         await traffic.limited()
         proxy.cut()
         during = await traffic.begin("during")
-        await traffic.undecided(each=100)
+        await traffic.undecided(each=60)
         after = await traffic.begin("after")
         hosts.write_text(f"127.0.0.1 {NAME}\n")
         await traffic.limited()

@@ -11,7 +11,7 @@ import pytest
 
 from lab.store import Store
 from rig.judge import judge, judge_recovery, judge_waits
-from rig.modes import Outcome
+from rig.modes import SHARE, Outcome
 from rig.sidecar import Sidecar
 from rig.toxiproxy import Proxy
 from rig.traffic import Running
@@ -70,6 +70,7 @@ AWAY: dict[str, Fault] = {
     "refused": refused, "hung": hung, "out of memory": out_of_memory, "read-only": read_only, "reset": reset,
     "silent": silent, "later by 6 ms": later_by(6), "later by 50 ms": later_by(50),
 }  # fmt: skip
+CHARGING = ("later by 6 ms", "later by 50 ms")  # so that soon a subject is spent, and its late refusal is remembered
 IN_SIGHT = ("later by 6 ms",)  # a limiter that itself had to wait for the processor finds such an answer when it looks
 
 
@@ -82,10 +83,11 @@ async def test_no_request_is_decided_or_waits_while_the_store_is(
     async with running(start_sidecar(proxy.url)) as traffic:
         with AWAY[fault](frail, proxy):
             during = await traffic.begin("during")
-            await traffic.undecided(each=100)
+            await traffic.undecided(each=15 if fault in CHARGING else 60)
             after = await traffic.begin("after")
         await traffic.limited()
     assert during.count(Outcome.ALLOWED) == 0 or fault in IN_SIGHT
+    assert during.count(Outcome.LOCAL, subject="during") == SHARE
     judge_waits(during)
     judge_recovery(after)
     await judge(traffic)
@@ -116,7 +118,7 @@ async def test_a_store_that_is_restarted_empty_is_used_again(
     async with running(start_sidecar(proxy.url)) as traffic:
         await asyncio.to_thread(frail.kill)
         during = await traffic.begin("during")
-        await traffic.undecided(each=50)
+        await traffic.undecided(each=60)
         after = await traffic.begin("after")
         await asyncio.to_thread(frail.restart)
         await traffic.limited()

@@ -5,12 +5,18 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from itertools import product
 
-from rig.modes import BUDGET, UNDECIDED, Mode, Outcome
+from rig.modes import BUDGET, SHARE, UNDECIDED, Mode, Outcome
 from rig.traffic import HOT, Phase, Traffic
 
 _HANG_S = 1.0  # no wait for a processor on the busiest machine, and shorter than the wait for any dead connection
+
+_REFUSED = (Outcome.REFUSED, Outcome.LOCAL_REFUSED)
+_LABELS = {
+    Outcome.ALLOWED: "allowed", Outcome.REFUSED: "rejected", Outcome.OPEN: "store_failure_open",
+    Outcome.CLOSED: "store_failure_closed", Outcome.LOCAL: "local_allowed", Outcome.LOCAL_REFUSED: "local_rejected",
+}  # fmt: skip
 
 _FAULT, _PHASE = 58, 7  # the widths of the first columns
 
@@ -27,19 +33,21 @@ async def judge(traffic: Traffic, *, lives: int = 1, cut_off: bool = False, sinc
     `lives`: how often the store began with empty memory. `cut_off`: some requests may have had no answer. `since`: the
     phase in which the limiters that are asked for their counters were started.
     """
-    for phase in traffic.phases:
-        for mode in Mode:
-            judge_answers(phase, mode, unanswered=cut_off)
-            assert phase.count(Outcome.ALLOWED, mode=mode, subject=phase.name) <= BUDGET, f"{phase.name} {mode}"
+    for phase, mode in product(traffic.phases, Mode):
+        judge_answers(phase, mode, unanswered=cut_off)
+        assert phase.count(Outcome.ALLOWED, mode=mode, subject=phase.name) <= BUDGET, f"{phase.name} {mode}"
     for mode in Mode:
         hot = sum(phase.count(Outcome.ALLOWED, mode=mode, subject=HOT) for phase in traffic.phases)
         assert hot <= lives * BUDGET, f"{hot} of {lives * BUDGET} admitted for {mode}"
+    for subject in {HOT, *(phase.name for phase in traffic.phases)}:
+        granted = sum(phase.count(Outcome.LOCAL, subject=subject) for phase in traffic.phases)
+        assert granted <= SHARE * len(traffic.sidecars) * (1 + cut_off), f"{granted} granted to {subject} by shares"
     await asyncio.to_thread(judge_counters, traffic, traffic.phases[since:])
 
 
 def judge_answers(phase: Phase, mode: Mode, *, unanswered: bool) -> None:
     """Decided, or left to the rule's own failure mode; whole, and nothing else."""
-    allowed = {Outcome.ALLOWED, Outcome.REFUSED, UNDECIDED[mode]} | ({Outcome.UNANSWERED} if unanswered else set())
+    allowed = {Outcome.ALLOWED, Outcome.REFUSED, *UNDECIDED[mode]} | ({Outcome.UNANSWERED} if unanswered else set())
     odd = {outcome for its_mode, _subject, outcome in phase.seen if its_mode is mode} - allowed
     assert not odd, f"{phase.name}: {mode} got {odd}: {dict(phase.seen)}"
 
@@ -48,7 +56,7 @@ def judge_recovery(phase: Phase) -> None:
     """The budget of a subject that began after the fault is admitted, or was charged for requests left undecided."""
     for mode, undecided in UNDECIDED.items():
         admitted = phase.count(Outcome.ALLOWED, mode=mode, subject=phase.name)
-        uncertain = phase.count(undecided, Outcome.UNANSWERED, mode=mode, subject=phase.name)
+        uncertain = phase.count(*undecided, Outcome.UNANSWERED, mode=mode, subject=phase.name)
         assert admitted <= BUDGET <= admitted + uncertain, mode
 
 
@@ -60,29 +68,31 @@ def judge_waits(phase: Phase) -> None:
 
 def judge_counters(traffic: Traffic, phases: list[Phase]) -> None:
     """The sum of the limiters' evidence and metrics is what clients saw in these phases."""
+
+    def seen(*outcomes: Outcome, mode: Mode | None = None) -> int:
+        return sum(phase.count(*outcomes, mode=mode) for phase in phases)
+
     for mode, undecided in UNDECIDED.items():
-        outcomes = (Outcome.ALLOWED, Outcome.REFUSED, undecided)
-        seen = [sum(phase.count(outcome, mode=mode) for phase in phases) for outcome in outcomes]
-        lost = sum(phase.count(Outcome.UNANSWERED, mode=mode) for phase in phases)
+        lost = seen(Outcome.UNANSWERED, mode=mode)
         evidence = [sidecar.rule(mode) for sidecar in traffic.sidecars]
-        requests, rejected, failed = (
-            sum(row[name] for row in evidence) for name in ("requests", "rejected", "storeFailures")
-        )
-        _agree([requests - rejected - failed, rejected, failed], seen, lost, f"evidence of {mode}")
-        names = ("allowed", "rejected", f"store_failure_{mode}")
-        series = [_sum(traffic, "weir_rule_decisions_total", rule=mode, outcome=name) for name in names]
-        _agree(series, seen, lost, f"series of {mode}")
-    decisions = (Outcome.ALLOWED, Outcome.REFUSED, Outcome.OPEN, Outcome.CLOSED)
-    counted = [_sum(traffic, "weir_requests_total", decision=decision) for decision in decisions]
-    seen = [sum(phase.count(decision) for phase in phases) for decision in decisions]
-    _agree(counted, seen, sum(phase.count(Outcome.UNANSWERED) for phase in phases), "requests")
+        for name, outcomes in {
+            "requests": (Outcome.ALLOWED, Outcome.REFUSED, *undecided),
+            "rejected": _REFUSED,
+            "storeFailures": undecided,
+        }.items():
+            _agree(sum(row[name] for row in evidence), seen(*outcomes, mode=mode), lost, f"{mode}: {name}")
+        for outcome, label in _LABELS.items():
+            counted = _sum(traffic, "weir_rule_decisions_total", rule=mode, outcome=label)
+            _agree(counted, seen(outcome, mode=mode), lost, f"{mode}: {label}")
+    for decision in (Outcome.ALLOWED, Outcome.REFUSED, Outcome.OPEN, Outcome.CLOSED, Outcome.LOCAL):
+        outcomes = _REFUSED if decision is Outcome.REFUSED else (decision,)
+        counted = _sum(traffic, "weir_requests_total", decision=decision)
+        _agree(counted, seen(*outcomes), seen(Outcome.UNANSWERED), f"requests {decision}")
 
 
-def _agree(counted: Sequence[float], seen: Sequence[int], lost: int, what: str) -> None:
+def _agree(counted: float, seen: int, lost: int, what: str) -> None:
     """Counted is what was seen; of requests whose answer was lost nobody knows whether they were decided."""
-    excess = [ours - theirs for ours, theirs in zip(counted, seen, strict=True)]
-    assert min(excess) >= 0, f"{what}: {counted} counted, {seen} seen"
-    assert sum(excess) <= lost, f"{what}: {counted} counted, {seen} seen, {lost} lost"
+    assert seen <= counted <= seen + lost, f"{what}: {counted} counted, {seen} seen, {lost} lost"
 
 
 def _sum(traffic: Traffic, metric: str, **labels: str) -> float:

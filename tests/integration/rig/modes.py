@@ -9,6 +9,8 @@ from rig.documents import document, limit, policy, rule
 from rig.envoy import Answer
 
 BUDGET = 20  # of each subject, for an hour: nothing comes back while a test runs
+LIMITERS = 2  # that the ruleset speaks of, however many the test starts
+SHARE = BUDGET // LIMITERS
 
 
 class Mode(StrEnum):
@@ -16,30 +18,40 @@ class Mode(StrEnum):
 
     OPEN = "open"
     CLOSED = "closed"
+    LOCAL = "local"
 
 
 class Outcome(StrEnum):
-    """What became of a request."""
+    """What became of a request; the decided and undecided ones are named as in the limiter's `weir_requests_total`."""
 
     ALLOWED = "allowed"
     REFUSED = "refused"
     OPEN = "open"
     CLOSED = "closed"
+    LOCAL = "local"
+    LOCAL_REFUSED = "refused by the share"
     ODD = "odd"  # an answer that no mode allows
     UNANSWERED = "unanswered"  # no answer at all: Envoy's own failure mode
 
 
-UNDECIDED = {Mode.OPEN: Outcome.OPEN, Mode.CLOSED: Outcome.CLOSED}
+UNDECIDED = {
+    Mode.OPEN: (Outcome.OPEN,), Mode.CLOSED: (Outcome.CLOSED,), Mode.LOCAL: (Outcome.LOCAL, Outcome.LOCAL_REFUSED),
+}  # fmt: skip
+"""What requests get that the store did not decide."""
 
 
 def outcome_of(answer: Answer) -> Outcome:
     """What an answer means; `ODD` unless it is exactly what its kind must be."""
-    if answer.headers == {"x-ratelimit-mode": "open"} and answer.allowed:
-        return Outcome.OPEN
-    if "ratelimit" in answer.headers and "x-ratelimit-mode" not in answer.headers:
-        return Outcome.ALLOWED if answer.allowed else Outcome.REFUSED
-    closed = answer.status == 503 and answer.headers.get("retry-after") == "1"
-    return Outcome.CLOSED if closed and answer.problem["code"] == "limiter_unavailable" else Outcome.ODD
+    match answer.headers.get("x-ratelimit-mode"), answer.status:
+        case None, 200 | 429 if "ratelimit" in answer.headers:
+            return Outcome.ALLOWED if answer.allowed else Outcome.REFUSED
+        case "local", 200 | 429 if "ratelimit" in answer.headers:
+            return Outcome.LOCAL if answer.allowed else Outcome.LOCAL_REFUSED
+        case "open", 200 if len(answer.headers) == 1:
+            return Outcome.OPEN
+        case None, 503 if (answer.headers["retry-after"], answer.problem["code"]) == ("1", "limiter_unavailable"):
+            return Outcome.CLOSED
+    return Outcome.ODD
 
 
 def rules() -> bytes:
@@ -51,5 +63,6 @@ def rules() -> bytes:
                 match={"hosts": [], "routes": [{"path": f"/{mode}/*", "methods": []}]},
             )
             for mode in sorted(Mode)
-        )
+        ),
+        limiters=LIMITERS,
     )  # fmt: skip

@@ -111,7 +111,7 @@ class Traffic:
         """Return once so many requests of each mode were answered without the store."""
         phase = self.phase
         await self.until(
-            lambda: all(phase.count(outcome, mode=mode) >= each for mode, outcome in UNDECIDED.items()),
+            lambda: all(phase.count(*outcomes, mode=mode) >= each for mode, outcomes in UNDECIDED.items()),
             f"{each} requests of each mode are left to it",
         )
 
