@@ -71,6 +71,7 @@ AWAY: dict[str, Fault] = {
     "silent": silent, "later by 6 ms": later_by(6), "later by 50 ms": later_by(50),
 }  # fmt: skip
 CHARGING = ("later by 6 ms", "later by 50 ms")  # so that soon a subject is spent, and its late refusal is remembered
+FEW = 5
 IN_SIGHT = ("later by 6 ms",)  # a limiter that itself had to wait for the processor finds such an answer when it looks
 
 
@@ -80,7 +81,7 @@ async def test_no_request_is_decided_or_waits_while_the_store_is(
     fault: str, frail: Store, proxy: Proxy, start_sidecar: Callable[..., Sidecar], running: Running
 ) -> None:
     """D30, D31, D35: at once each rule's own failure mode, and the limits are back when the store is."""
-    async with running(start_sidecar(proxy.url)) as traffic:
+    async with running(sidecar := start_sidecar(proxy.url)) as traffic:
         with AWAY[fault](frail, proxy):
             during = await traffic.begin("during")
             await traffic.undecided(each=15 if fault in CHARGING else 60)
@@ -88,6 +89,7 @@ async def test_no_request_is_decided_or_waits_while_the_store_is(
         await traffic.limited()
     assert during.count(Outcome.ALLOWED) == 0 or fault in IN_SIGHT
     assert during.count(Outcome.LOCAL, subject="during") == SHARE
+    assert sidecar.log().count("store is down") <= FEW, "its state changes, and is logged, with every other request"
     judge_waits(during)
     judge_recovery(after)
     await judge(traffic)

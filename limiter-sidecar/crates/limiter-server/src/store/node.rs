@@ -22,6 +22,10 @@ use crate::pause::shortened;
 /// What people are told of a server that answers, and too late for every decision.
 pub(super) const LATE: &str = "answers come later than the deadline of a decision";
 
+/// A server that makes some decisions and refuses others, as one does whose memory is full, is not well. It counts as up
+/// when it has refused none for so long; else its state would change, and be logged, with every other request.
+const WELL_AFTER: Duration = Duration::from_secs(1);
+
 /// A server, which may be away.
 pub(super) struct Node {
     /// Its address in a cluster; empty for the only server of a store, which people know by their own URL.
@@ -56,6 +60,8 @@ struct Counts {
 
 struct State {
     condition: Condition,
+    /// When it last refused a decision for a reason of its own.
+    refused: Option<Instant>,
     findings: Vec<Finding>,
 }
 
@@ -73,7 +79,7 @@ impl Node {
             up: AtomicBool::new(false),
             tripped: AtomicBool::new(false),
             breaker: Mutex::default(),
-            state: Mutex::new(State { condition: Condition::unknown(), findings: Vec::new() }),
+            state: Mutex::new(State { condition: Condition::unknown(), refused: None, findings: Vec::new() }),
         }
     }
 
@@ -144,8 +150,8 @@ impl Node {
         if self.is_tripped() {
             self.close();
         }
-        if !self.up.swap(true, Ordering::Relaxed) {
-            self.note(StoreState::Up, "");
+        if !self.is_up() {
+            self.note_up();
         }
     }
 
@@ -168,8 +174,17 @@ impl Node {
             StoreFailure::Migrating | StoreFailure::WrongType => {}
             // Of the cluster, which knows more about it than its nodes.
             StoreFailure::Cluster if !self.name.is_empty() => {}
-            failure if failure.breaks_link() => self.give_up(link, &error.describe()),
-            _ => self.note(StoreState::Down, &error.describe()),
+            failure => {
+                // A lost connection is no refusal: the next one is as good as new.
+                if failure != StoreFailure::Connection {
+                    lock(&self.state).refused = Some(Instant::now());
+                }
+                if failure.breaks_link() {
+                    self.give_up(link, &error.describe());
+                } else {
+                    self.note(StoreState::Down, &error.describe());
+                }
+            }
         }
         if failure.counts_against_server() {
             self.tell_breaker(error);
@@ -216,7 +231,7 @@ impl Node {
     pub(super) fn connected(&self, link: Arc<Link>) {
         lock(&self.breaker).renewed(Instant::now());
         self.link.store(Some(link));
-        self.note(StoreState::Up, "");
+        self.note_up();
         self.news.ring();
     }
 
@@ -287,6 +302,13 @@ impl Node {
             tracing::info!(node = self.name, "breaker closed");
         }
         self.tripped.store(false, Ordering::Relaxed);
+    }
+
+    /// Notes that it is up, unless it has refused something a moment ago.
+    fn note_up(&self) {
+        if lock(&self.state).refused.is_none_or(|refused| refused.elapsed() >= WELL_AFTER) {
+            self.note(StoreState::Up, "");
+        }
     }
 
     fn note(&self, state: StoreState, error: &str) {
