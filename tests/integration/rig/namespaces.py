@@ -25,8 +25,7 @@ def private_mounts(*commands: str) -> tuple[str, ...]:
     The test is skipped where that is not allowed.
     """
     enter = ("unshare", *(() if os.geteuid() == 0 else ("--map-root-user",)), "--mount")
-    if subprocess.run([*enter, "true"], capture_output=True, check=False).returncode != 0:
-        pytest.skip("this machine allows no mount namespaces")
+    _require((*enter, "true"), "mount namespaces")
     return (*enter, "sh", "-ec", "; ".join([*commands, 'exec "$@"']), "sh")
 
 
@@ -64,6 +63,7 @@ class Segment:
 @contextmanager
 def segment(folder: Path) -> Iterator[Segment]:
     """A network while the body runs. The test is skipped where making one is not allowed."""
+    _require(("unshare", "--net", "ip", "link", "add", "type", "veth"), "virtual networks")
     part = spawn("far-end", ["unshare", "--net", "sleep", "infinity"], log=folder / "far-end.log")
     try:
         yield _join(part)
@@ -73,8 +73,6 @@ def segment(folder: Path) -> Iterator[Segment]:
 
 def _join(part: Part) -> Segment:
     here = Path("/proc/self/ns/net").readlink()
-    if os.geteuid() != 0 or not part.alive:
-        pytest.skip("this machine allows no network namespaces")
     eventually(lambda: Path(f"/proc/{part.pid}/ns/net").readlink() != here, _READY_S, what="the namespace is there")
     device, block = f"weir{part.pid}", f"198.18.{part.pid % 256}"  # a block that is set aside for tests of networks
     joined = Segment(part, device, f"{block}.2")
@@ -85,6 +83,13 @@ def _join(part: Part) -> Segment:
         subprocess.run([*joined.within, "ip", *command], check=True)
     joined._send_to(_RIGHT)
     return joined
+
+
+def _require(command: tuple[str, ...], what: str) -> None:
+    try:
+        subprocess.run(command, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as failure:
+        pytest.skip(f"this machine has no {what} for us: {failure}")
 
 
 def _ip(*words: str) -> None:
