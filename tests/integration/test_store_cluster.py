@@ -260,3 +260,34 @@ async def test_one_node_of_a_cluster_given_as_the_whole_store_says_what_to_write
         while sidecar.status()["store"]["state"] == "Up":
             await envoy.key(f"other-{next(others)}")
         assert "redis+cluster" in sidecar.status()["store"]["error"]
+
+
+def open_breakers(sidecar: Sidecar) -> set[str]:
+    """The nodes that the sidecar waits for no more."""
+    return {breaker["node"] for breaker in sidecar.status()["store"]["breakers"] if breaker["open"]}
+
+
+@pytest.mark.requirement("R21", "R54")
+async def test_each_node_of_a_cluster_has_a_breaker_of_its_own(cluster: StoreCluster, pair: list[Sidecar]) -> None:
+    """One primary is full: its subjects go without it, and all others are decided as before."""
+    sidecar = pair[0]
+    sidecar.publish(single(limit=limit(5, period_s=3600)))
+    full = cluster.primaries()[0]
+    name = f"127.0.0.1:{full.port}"
+    full.run("CONFIG SET", "maxmemory", 1)
+    try:
+        async with Envoy.beside(sidecar.socket) as envoy, asyncio.timeout(30):
+            number = 0
+            while name not in open_breakers(sidecar):
+                await asyncio.gather(*(envoy.key(f"k{number + more}") for more in range(30)))
+                number += 30
+            assert open_breakers(sidecar) == {name}
+            answers = [await envoy.key(f"later{more}") for more in range(60)]
+        decided = sum("ratelimit" in answer.headers for answer in answers)
+        assert 0 < decided < len(answers)
+        assert sidecar.metric("weir_store_breakers_open") == 1
+        assert sidecar.metric("weir_store_failures_total", reason="breaker") > 0
+    finally:
+        full.run("CONFIG SET", "maxmemory", 0)
+    sidecar.wait_store("Up")
+    assert open_breakers(sidecar) == set()
