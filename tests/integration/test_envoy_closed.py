@@ -193,16 +193,17 @@ def test_a_grpc_client_is_told_unavailable_with_the_reason(alone: Bench, client:
 
 
 @pytest.mark.requirement("R22", "R24")
-def test_open_shadow_and_disabled_rules_refuse_nothing(alone: Bench, client: Client) -> None:
+def test_open_local_shadow_and_disabled_rules_refuse_nothing(alone: Bench, client: Client) -> None:
     policies = [
         policy("open", OPEN, hosts=["open.test"]),
+        policy("local", {**CLOSED, "onStoreFailure": {"mode": "Local"}}, hosts=["local.test"]),
         policy("shadow", mode="Shadow", hosts=["shadow.test"]),
         policy("disabled", mode="Disabled", hosts=["disabled.test"]),
         policy("closed", hosts=["closed.test"]),
     ]
     in_force(alone, client, ruleset(*policies))
-    seen = {name: client.send(host=f"{name}.test").status for name in ("open", "shadow", "disabled", "closed")}
-    assert seen == {"open": 200, "shadow": 200, "disabled": 200, "closed": 503}
+    seen = {name: client.send(host=f"{name}.test").status for name in ("open", "local", "shadow", "disabled", "closed")}
+    assert seen == {"open": 200, "local": 200, "shadow": 200, "disabled": 200, "closed": 503}
 
 
 @pytest.mark.requirement("R22")

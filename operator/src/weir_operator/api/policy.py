@@ -150,8 +150,9 @@ class StoreFailure(ApiModel):
     )
 
     mode: FailureMode = FailureMode.OPEN
-    """Open: requests pass unlimited and say so in a response header. Closed: they are refused with 503. Local: each
-    limiter grants its share of the limit, counted in its own memory by the same algorithm."""
+    """Open: requests pass unlimited and say so in a response header. Closed: they are refused with 503, also while the
+    limiter itself gives no answer. Local: each limiter grants its share of the limit, counted in its own memory by the
+    same algorithm."""
     share: Share | None = None
     """Local: Split divides the limit by the number of the gateway's limiters, so that together they grant no more than
     the whole; what is counted in whole requests is rounded down, but never below 1. Full grants the limit in each of
