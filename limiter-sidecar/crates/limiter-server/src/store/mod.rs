@@ -9,6 +9,7 @@ mod address;
 mod breaker;
 mod cluster;
 mod failure;
+mod guard;
 mod health;
 mod link;
 mod news;
@@ -123,7 +124,7 @@ impl Store {
             Topology::Cluster(cluster) => return cluster.run(script, call, deadline).await,
         };
         let link = node.first_link(deadline).await.ok_or(StoreFailure::Connection)?;
-        if !node.admits() {
+        if !node.guard.admits() {
             return Err(StoreFailure::Breaker);
         }
         match node.run(&link, script, call, false, deadline).await {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One server of the store: the link to it that requests use, and what is known of its state.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use redis::{Client, Value};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use super::breaker::{Breaker, COOL_DOWN, Tally};
+use super::breaker::Tally;
 use super::failure::StoreFailure;
+use super::guard::Guard;
 use super::health::{BreakerHealth, Condition, StoreState};
 use super::link::{Link, RedisOrTimeout};
 use super::news::News;
 use super::preflight::{self, Finding};
 use super::script::{Call, Script};
-use crate::pause::shortened;
 
 /// What people are told of a server that answers, and too late for every decision.
 pub(super) const LATE: &str = "answers come later than the deadline of a decision";
@@ -38,24 +38,10 @@ pub(super) struct Node {
     pub(super) trouble: Notify,
     /// Rings when a link was opened or lost, for the cluster that the node is part of.
     pub(super) news: Arc<News>,
-    counts: Counts,
+    pub(super) guard: Guard,
     /// Whether the last thing known is good: spares a request the lock.
     up: AtomicBool,
-    /// Whether the breaker is open: spares a request the lock while it is not.
-    tripped: AtomicBool,
-    breaker: Mutex<Breaker>,
     state: Mutex<State>,
-}
-
-/// What came of the decisions since the start.
-#[derive(Default)]
-struct Counts {
-    /// In time.
-    decided: AtomicU64,
-    /// Not in time.
-    late: AtomicU64,
-    /// Not at all, late ones included, for a reason that speaks against the server.
-    failed: AtomicU64,
 }
 
 struct State {
@@ -75,10 +61,8 @@ impl Node {
             link: ArcSwapOption::empty(),
             trouble: Notify::new(),
             news,
-            counts: Counts::default(),
+            guard: Guard::default(),
             up: AtomicBool::new(false),
-            tripped: AtomicBool::new(false),
-            breaker: Mutex::default(),
             state: Mutex::new(State { condition: Condition::unknown(), refused: None, findings: Vec::new() }),
         }
     }
@@ -123,32 +107,16 @@ impl Node {
         }
     }
 
-    /// Whether a request may ask: always while the breaker is closed, and as a probe now and then while it is open.
-    pub(super) fn admits(&self) -> bool {
-        !self.is_tripped() || lock(&self.breaker).admits(Instant::now(), shortened(COOL_DOWN))
-    }
-
-    /// Whether the breaker is open.
-    pub(super) fn is_tripped(&self) -> bool {
-        self.tripped.load(Ordering::Relaxed)
-    }
-
-    /// Whether a probe has been due for `unasked` and no request came that could have been it.
-    pub(super) fn wants_probe(&self, unasked: Duration) -> bool {
-        let due = Instant::now().checked_sub(unasked);
-        due.is_some_and(|due| self.is_tripped() && lock(&self.breaker).admits(due, shortened(COOL_DOWN)))
-    }
-
     /// Notes that a decision came in time.
     pub(super) fn decided(&self) {
-        self.counts.decided.fetch_add(1, Ordering::Relaxed);
+        self.guard.decided();
         self.answered();
     }
 
     /// Notes that the server answers in time, whatever it said.
     pub(super) fn answered(&self) {
-        if self.is_tripped() {
-            self.close();
+        if self.guard.answered() {
+            tracing::info!(node = self.name, "breaker closed");
         }
         if !self.is_up() {
             self.note_up();
@@ -158,15 +126,12 @@ impl Node {
     /// Notes that none came over `link`, and says how that is called.
     pub(super) fn failed(&self, link: &Arc<Link>, error: &RedisOrTimeout) -> StoreFailure {
         let failure = error.failure();
-        if failure.counts_against_server() {
-            self.counts.failed.fetch_add(1, Ordering::Relaxed);
-        }
         match failure {
             // One late answer is no news; the supervisor finds out whether the server still answers at all, and whether
             // all answers have become late.
             StoreFailure::Timeout => {
-                self.counts.late.fetch_add(1, Ordering::Relaxed);
-                if self.is_tripped() {
+                self.guard.late();
+                if self.guard.is_tripped() {
                     self.note(StoreState::Down, LATE);
                 }
             }
@@ -192,19 +157,9 @@ impl Node {
         failure
     }
 
-    /// Lets the breaker see how many decisions there were until now.
-    pub(super) fn sample(&self) {
-        lock(&self.breaker).sample(Instant::now(), self.tally());
-    }
-
+    /// Counts a failure; when that opens the breaker, says so.
     fn tell_breaker(&self, error: &RedisOrTimeout) {
-        let opened = {
-            let mut breaker = lock(&self.breaker);
-            let opened = breaker.failed(Instant::now(), self.tally(), shortened(COOL_DOWN));
-            self.tripped.fetch_or(opened.is_some(), Ordering::Relaxed);
-            opened
-        };
-        if let Some(Tally { decided, failed }) = opened {
+        if let Some(Tally { decided, failed }) = self.guard.failed() {
             let last = if error.is_timeout() { LATE.to_owned() } else { error.describe() };
             let asked = decided + failed;
             tracing::warn!(node = self.name, failed, asked, "breaker opened; nobody waits for this server");
@@ -217,19 +172,8 @@ impl Node {
         self.up.load(Ordering::Relaxed)
     }
 
-    /// How many decisions it was asked for whose end speaks for or against it.
-    pub(super) fn asked(&self) -> u64 {
-        let Tally { decided, failed } = self.tally();
-        decided + failed
-    }
-
-    /// How many decisions came in time and how many did not, since the start.
-    pub(super) fn lateness(&self) -> (u64, u64) {
-        (self.counts.decided.load(Ordering::Relaxed), self.counts.late.load(Ordering::Relaxed))
-    }
-
     pub(super) fn connected(&self, link: Arc<Link>) {
-        lock(&self.breaker).renewed(Instant::now());
+        self.guard.renewed();
         self.link.store(Some(link));
         self.note_up();
         self.news.ring();
@@ -277,7 +221,7 @@ impl Node {
 
     /// The state of its breaker, for people.
     pub(super) fn breaker(&self) -> BreakerHealth {
-        BreakerHealth { node: self.name.clone(), open: self.is_tripped() }
+        BreakerHealth { node: self.name.clone(), open: self.guard.is_tripped() }
     }
 
     /// What is known of it, its error with its name.
@@ -287,21 +231,6 @@ impl Node {
             condition.error = format!("{}: {}", self.name, condition.error);
         }
         condition
-    }
-
-    fn tally(&self) -> Tally {
-        Tally {
-            decided: self.counts.decided.load(Ordering::Relaxed),
-            failed: self.counts.failed.load(Ordering::Relaxed),
-        }
-    }
-
-    fn close(&self) {
-        let mut breaker = lock(&self.breaker);
-        if breaker.succeeded(Instant::now(), self.tally()) {
-            tracing::info!(node = self.name, "breaker closed");
-        }
-        self.tripped.store(false, Ordering::Relaxed);
     }
 
     /// Notes that it is up, unless it has refused something a moment ago.

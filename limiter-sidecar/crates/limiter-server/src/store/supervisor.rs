@@ -42,7 +42,7 @@ struct Lateness {
 impl Lateness {
     /// Whether requests have asked for a while and none was answered in time.
     fn lasts(&mut self, node: &Node, now: Instant) -> bool {
-        let (decided, late) = node.lateness();
+        let (decided, late) = node.guard.lateness();
         if decided != self.decided || self.since.is_none() {
             // `late` counts from here; the clock starts with the first one after it.
             *self = Self { decided, late, since: Some(now) };
@@ -65,8 +65,8 @@ struct Doubt {
 
 impl Doubt {
     fn lasts(&mut self, node: &Node, now: Instant) -> bool {
-        let asked = node.asked();
-        if node.is_up() || node.is_tripped() || asked != self.asked {
+        let asked = node.guard.asked();
+        if node.is_up() || node.guard.is_tripped() || asked != self.asked {
             *self = Self { asked, since: Some(now) };
         }
         self.since.is_some_and(|since| now - since >= FORGOTTEN_AFTER)
@@ -114,12 +114,12 @@ async fn watch(node: &Node, link: &Arc<Link>) {
             () = node.trouble.notified() => if !node.uses(link) { return },
             () = sleep(TICK) => {}
         }
-        node.sample();
+        node.guard.sample();
         if lateness.lasts(node, Instant::now()) {
             node.disconnected(LATE);
         }
         // Where no request comes that could probe, nobody else finds out that the server is well again.
-        let forgotten = doubt.lasts(node, Instant::now()) || node.wants_probe(TICK);
+        let forgotten = doubt.lasts(node, Instant::now()) || node.guard.wants_probe(TICK);
         if forgotten && is_well(&link.ask(&redis::cmd("PING"), Instant::now() + node.patience).await) {
             node.answered();
         }

@@ -101,7 +101,7 @@ impl Cluster {
         let (mut asked, mut arriving) = (address, false);
         for _ in 0..=REDIRECTIONS {
             let (node, link) = &place;
-            if !node.admits() {
+            if !node.guard.admits() {
                 return Err(StoreFailure::Breaker);
             }
             let error = match node.run(link, script, call, arriving, deadline).await {
