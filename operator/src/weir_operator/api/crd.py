@@ -73,6 +73,7 @@ KINDS = (
         columns=(
             Column("Gateway", ".spec.gateway"),
             Column("Mode", ".spec.mode"),
+            Column("Enforcing", '.status.conditions[?(@.type=="Enforcing")].status'),
             Column("Limiters", ".status.limiters"),
             Column("Ready", f"{_READY}.status"),
             _AGE,

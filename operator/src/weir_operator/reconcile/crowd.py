@@ -26,8 +26,9 @@ class Crowd:
         self._floor = self.count
         self._heard_s: dict[str, float] = {}
 
-    def recall(self, published: int | None) -> None:
+    def recall(self, published: int | None, now_s: float) -> None:
         """Begin with the number that is published, so that a restart of the operator changes nothing by itself."""
+        self._since_s = now_s
         if published is not None:
             self.count = self._floor = min(published, self._floor)
 

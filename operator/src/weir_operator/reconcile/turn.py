@@ -104,7 +104,7 @@ class GatewayTurn:
         """Note what the live ConfigMap tells the limiters, before anybody asks which gateway runs what."""
         live = self._read_live().ruleset or Ruleset(self._gateway.name)
         self._tools.store.published(self._gateway.name, live)
-        self._crowd.recall(live.limiters)
+        self._crowd.recall(live.limiters, self._tools.clock.monotonic())
 
     async def take(self, *, news: bool) -> float:
         """Converge if there is news, then report; return in how many seconds to come again without news."""

@@ -23,7 +23,7 @@ def test_until_limiters_had_time_to_answer_all_of_them_are_there() -> None:
 @pytest.mark.requirement("R22")
 def test_a_new_operator_begins_with_the_number_that_is_published() -> None:
     crowd = Crowd(5, 0.0)
-    crowd.recall(3)
+    crowd.recall(3, 0.0)
     assert crowd.count == 3
     crowd.hear(reports(True, True, True, True, False), 1.0)
     assert crowd.count == 4, "one more counts at once"
@@ -31,7 +31,7 @@ def test_a_new_operator_begins_with_the_number_that_is_published() -> None:
 
 def test_more_than_the_settings_name_are_never_there() -> None:
     crowd = Crowd(2, 0.0)
-    crowd.recall(7)
+    crowd.recall(7, 0.0)
     assert crowd.count == 2
 
 
