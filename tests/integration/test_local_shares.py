@@ -12,7 +12,7 @@ import pytest
 from lab.processes import free_port
 from lab.store import Store
 from rig.asking import ask_until
-from rig.documents import document, limit, policy, rule
+from rig.documents import document, leaky, limit, policy, rule
 from rig.envoy import Envoy
 from rig.sidecar import Sidecar
 from rig.toxiproxy import Toxiproxy
@@ -159,6 +159,21 @@ async def test_closed_rules_refuse_before_a_share_is_taken_and_open_ones_pass_be
         passed = [await envoy.key("k", "/") for _ in range(3)]
     assert [answer.allowed for answer in passed] == [True, True, False]
     assert passed[0].headers == {"x-ratelimit-mode": "open"}, "one of its rules passed unlimited"
+
+
+@pytest.mark.requirement("R22")
+async def test_a_share_of_a_leaky_bucket_holds_requests_as_the_whole_does(
+    start_sidecar: Callable[..., Sidecar],
+) -> None:
+    """Ten a second over two limiters leave every 200 ms here; of the queue of four, two wait here."""
+    sidecar = start_sidecar(nowhere())
+    sidecar.publish(document(policy(rule(onStoreFailure="Local", limit=leaky(10, queue=4, max_delay_s=5))), limiters=2))
+    async with Envoy.beside(sidecar.socket) as envoy:
+        answers = await asyncio.gather(*(envoy.key("k") for _ in range(4)))
+    assert sorted(answer.allowed for answer in answers) == [False, True, True, True]
+    assert {answer.headers["x-ratelimit-mode"] for answer in answers} == {"local"}
+    assert sidecar.metric("weir_hold_seconds_count") == 2
+    assert sidecar.metric("weir_hold_seconds_sum") > 0.5
 
 
 @pytest.mark.requirement("R22", "R24")
