@@ -137,6 +137,9 @@ def test_every_way_of_giving_no_answer_follows_the_rules_mode(fault: str, tmp_pa
     def tight(bootstrap: dict[str, Any]) -> None:
         (limiter,) = (c for c in bootstrap["static_resources"]["clusters"] if c["name"] == "weir_limiter")
         limiter["circuit_breakers"]["thresholds"][0]["max_requests"] = 1
+        manager = bootstrap["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+        (asks,) = (found for found in manager["http_filters"] if found["name"] == "envoy.filters.http.ext_authz")
+        asks["typed_config"]["grpc_service"]["timeout"] = "60s"  # so that only the breaker gives up
 
     change = tight if fault == "overloaded" else lambda _: None
     with running(tmp_path, TrustedProxies(), change=change) as bench, ThreadPoolExecutor() as pool:
