@@ -98,9 +98,13 @@ async def test_a_closed_rule_of_the_store_gives_back_what_memory_charged(start_s
 
 @pytest.mark.requirement("R11")
 async def test_a_request_that_goes_away_while_the_store_is_asked_leaves_memory_as_it_was(
-    store: Store, sidecar: Sidecar, envoy: Envoy
+    store: Store, start_sidecar: Callable[..., Sidecar]
 ) -> None:
     """Else a client over its own limit could spend everybody's, one reset stream after the other."""
+    # Remembered, the refusal would be repeated at once, and nothing would be left to go away from.
+    sidecar = start_sidecar(store.url, flags=("--deny-cache", "0"))
+    sidecar.wait_store("Up")
+    envoy = Envoy.beside(sidecar.socket)
     everybody = rule("everybody", key=[], scope="Instance", limit=limit(4, period_s=HOUR_S))
     sidecar.publish(document(policy(rule(limit=limit(1, period_s=HOUR_S)), everybody)))
     assert await admitted(envoy, "greedy", 3) == 1
@@ -117,6 +121,7 @@ async def test_a_request_that_goes_away_while_the_store_is_asked_leaves_memory_a
     finally:
         store.resume()
     assert [(await envoy.key(f"client-{number}")).allowed for number in range(4)] == [True, True, True, False]
+    await envoy.channel.close()
 
 
 async def test_all_rules_are_shown_wherever_they_are_counted(sidecar: Sidecar, envoy: Envoy) -> None:
