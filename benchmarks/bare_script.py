@@ -1,56 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The script without a limiter: the calls that a limiter makes, the memory of a bucket, the instructions of a call.
-
-Instructions are counted by callgrind where it is installed. They are the same on every machine, so they show a change
-of the script that no clock on a shared machine would.
-"""
+"""The script without a limiter: the calls that a limiter makes, and the memory of a subject's counters."""
 
 from __future__ import annotations
 
-import re
-import shutil
 import struct
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-import redis
-
 from figures import Figure
-from lab.processes import free_port, spawn
-from lab.store import Flavour, Store, StoreMissingError, find_server, start_store
-from lab.waiting import eventually
-from lab.workspace import LOGS, ROOT
+from lab.store import Store, start_store
+from lab.workspace import ROOT
 
 SOURCE = (ROOT / "lua" / "decide.lua").read_text(encoding="utf-8")
 
-_GENEROUS = (1, 1, 1_000_000_000, 1, 1)  # token bucket; increment, capacity, p, l: allows a thousand million at once
-_EXHAUSTED = (1, 1_000_000_001, 1_000_000_000, 1_000_000_000, 1)  # can never pass
-_SLIDING = (4, 1, 1_000_000_000, 1_000_000, 0)  # sliding window counter; cost, limit, period_us
-_LOG = (5, 1, 10_000, 60_000_000, 0)  # sliding window log, in which a subject has few entries
-_COUNTED = 1600
-_PIPELINED = 16  # as many as a busy limiter has under way; alone, a call pays for a system call of its own
-_SCENARIOS = (
-    ("allowed", [_GENEROUS]),
-    ("refused", [_EXHAUSTED]),
-    ("three rules allowed", [_GENEROUS] * 3),
-    ("sliding window counter allowed", [_SLIDING]),
-    ("sliding window log allowed", [_LOG]),
-)
-
 Numbers = tuple[int, int, int, int, int]  # kind and the four numbers of the script's plan
 
+GENEROUS: Numbers = (1, 1, 1_000_000_000, 1, 1)  # token bucket; increment, capacity, p, l: allows 10^9 at once
+EXHAUSTED: Numbers = (1, 1_000_000_001, 1_000_000_000, 1_000_000_000, 1)  # can never pass
+SLIDING: Numbers = (4, 1, 1_000_000_000, 1_000_000, 0)  # sliding window counter; cost, limit, period_us
+LOG: Numbers = (5, 1, 10_000, 60_000_000, 0)  # sliding window log, in which a subject has few entries
+_LASTING: Numbers = (1, 10**12, 10**15, 1, 1)  # what it charges takes days to drain, so that no counter expires
 
-def calls(store: Store, subjects: Sequence[str], rules: Sequence[Numbers] = (_GENEROUS,)) -> list[list[str | bytes]]:
+# One above a power of two the store's tables have just doubled and are at their emptiest: the worst bytes per subject.
+_SUBJECTS = 140_000
+_AT_ONCE = 2000
+
+FURTHER = "store: bytes per further rule"
+
+
+def calls(store: Store, subjects: Sequence[str], rules: Sequence[Numbers] = (GENEROUS,)) -> list[list[str | bytes]]:
     """One EVALSHA per subject, as a limiter sends it; the store has learnt the script then."""
     with store.client() as client:
         sha = str(client.script_load(SOURCE))
     return [_call(sha, subject, rules) for subject in subjects]
 
 
+def names(rules: int) -> tuple[str, str]:
+    """The figures of a subject with so many rules: the value alone, and with its share of the store's tables."""
+    subject = f"store: bytes per subject of {rules} rule{'s' if rules > 1 else ''}"
+    return f"{subject} (MEMORY USAGE)", f"{subject}, tables included"
+
+
 def measure(folder: Path) -> list[Figure]:
-    """Bytes per bucket, and instructions per call where callgrind and Redis are installed."""
-    return [*_bytes_per_bucket(folder), *_instructions(folder)]
+    """Bytes per subject of one, two and three rules; the allocator rounds, so a further rule is the dearest of them."""
+    found = []
+    for rules in (1, 2, 3):
+        store = start_store(folder / "bytes", name="bytes")
+        try:
+            sizes = _bytes_per_subject(store, rules)
+        finally:
+            store.stop()
+        found += [Figure(name, size, "bytes") for name, size in zip(names(rules), sizes, strict=True)]
+    one, two, three = (figure.value for figure in found[1::2])
+    return [*found, Figure(FURTHER, max(two - one, (three - one) / 2), "bytes")]
+
+
+def _bytes_per_subject(store: Store, rules: int) -> tuple[float, float]:
+    prepared = calls(store, [f"subject-{number}" for number in range(_SUBJECTS)], [_LASTING] * rules)
+    with store.client() as client:
+        before = client.info("memory")["used_memory"]
+        for at in range(0, len(prepared), _AT_ONCE):
+            pipe = client.pipeline(transaction=False)
+            for call in prepared[at : at + _AT_ONCE]:
+                pipe.execute_command(*call)
+            pipe.execute()
+        used = client.info("memory")["used_memory"] - before
+        return float(client.memory_usage(_key("subject-0"), samples=0) or 0), used / _SUBJECTS
 
 
 def _call(sha: str, subject: str, rules: Sequence[Numbers]) -> list[str | bytes]:
@@ -63,67 +79,3 @@ def _call(sha: str, subject: str, rules: Sequence[Numbers]) -> list[str | bytes]
 def _key(subject: str) -> str:
     digest = sha256(subject.encode()).hexdigest()
     return f"weir:2:{{{digest[:22]}}}:{digest[22:33]}"
-
-
-def _bytes_per_bucket(folder: Path) -> list[Figure]:
-    store = start_store(folder / "bytes", name="bytes")
-    found = []
-    try:
-        for rules in (1, 3):
-            with store.client() as client:
-                client.execute_command(
-                    *calls(store, [f"of-{rules}"], [(1, 1_000_000, 1_000_000_000, 10, 1)] * rules)[0]
-                )
-                used = client.memory_usage(_key(f"of-{rules}"), samples=0)
-            name = f"store: bytes per bucket of {rules} rule{'s' if rules > 1 else ''} (MEMORY USAGE)"
-            found.append(Figure(name, float(used or 0), "bytes"))
-    finally:
-        store.stop()
-    return found
-
-
-def _instructions(folder: Path) -> list[Figure]:
-    try:
-        server = find_server(Flavour.REDIS)
-    except StoreMissingError:
-        return []
-    if shutil.which("valgrind") is None:
-        return []
-    figures = []
-    for name, rules in _SCENARIOS:
-        few, many = (_total(folder, server, rules, count) for count in (_PIPELINED, _PIPELINED + _COUNTED))
-        figures.append(Figure(f"script: instructions per call, {name}", (many - few) / _COUNTED, ""))
-    return figures
-
-
-def _total(folder: Path, server: Path, rules: Sequence[Numbers], count: int) -> int:
-    """Instructions of a server's whole life in which it answers so many calls."""
-    port, log = free_port(), LOGS / "bench" / f"callgrind-{count}.log"
-    log.unlink(missing_ok=True)
-    argv = [
-        "valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'callgrind.out'}", str(server),
-        "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--hz", "1", "--dir", str(folder),
-    ]  # fmt: skip
-    part = spawn("callgrind", argv, log=log)
-    store = Store(part, folder / "unused.conf", server, port)
-    try:
-        with store.client() as client:
-            eventually(lambda: _answers(client), 60.0, what=f"the store answers under callgrind; {log}")
-            prepared = calls(store, [f"subject-{number % 400}" for number in range(count)], rules)
-            for at in range(0, count, _PIPELINED):
-                pipe = client.pipeline(transaction=False)
-                for call in prepared[at : at + _PIPELINED]:
-                    pipe.execute_command(*call)
-                pipe.execute()
-    finally:
-        part.stop(grace_s=60.0)
-    found = re.search(r"Collected : (\d+)", log.read_text(errors="replace"))
-    assert found is not None, f"callgrind wrote no total; {log}"
-    return int(found.group(1))
-
-
-def _answers(client: redis.Redis) -> bool:
-    try:
-        return bool(client.ping())
-    except redis.ConnectionError:
-        return False

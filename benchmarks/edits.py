@@ -7,7 +7,7 @@ import time
 from itertools import count
 from statistics import median
 
-from figures import Figure
+from figures import Figure, quantile
 from lab.environment import Environment
 from lab.layout import TEAM_HOSTS, Layout
 from lab.team import Team
@@ -15,7 +15,7 @@ from lab.team import Team
 _NAMESPACE = "team-orders"
 _POLL_S = 0.005
 _GIVE_UP_S = 30.0
-_MUST_S = 2.0
+_MUST_S, _STRETCH_S = 2.0, 0.5
 _clients = count()
 
 
@@ -29,9 +29,9 @@ def measure(*, edits: int) -> list[Figure]:
         samples = sorted(_edit(team, burst=2 + number) for number in range(edits))
     finally:
         environment.stop()
-    p99 = samples[-(-99 * len(samples) // 100) - 1]
+    p99 = quantile(samples, 0.99)
     return [
-        Figure(f"policy edit to enforced on every gateway, p99 of {edits}", p99, "s", _MUST_S),
+        Figure(f"policy edit to enforced on every gateway, p99 of {edits}", p99, "s", _MUST_S, _STRETCH_S),
         Figure(f"policy edit to enforced on every gateway, p50 of {edits}", median(samples), "s"),
     ]
 

@@ -8,16 +8,18 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`must` is an upper bound; None for figures that stand beside one to be read with it. `spread` is for people."""
+    """`must` and `stretch` are upper bounds; None for figures that stand beside one. `spread` is for people."""
 
     figure: str
     value: float
     unit: str
     must: float | None = None
+    stretch: float | None = None
     spread: str = ""
 
     @property
@@ -26,31 +28,50 @@ class Figure:
         return None if self.must is None else self.value <= self.must
 
 
-def median_of(samples: Sequence[float], figure: str, unit: str) -> Figure:
+def median_of(
+    samples: Sequence[float], figure: str, unit: str, *, must: float | None = None, stretch: float | None = None
+) -> Figure:
     """The median of several windows, with their range beside it."""
-    spread = f"{_number(min(samples))} to {_number(max(samples))} in {len(samples)} windows"
-    return Figure(figure, statistics.median(samples), unit, spread=spread)
+    spread = f"{number(min(samples))} to {number(max(samples))} in {len(samples)} windows"
+    return Figure(figure, statistics.median(samples), unit, must, stretch, spread)
+
+
+def quantile(samples: Sequence[float], share: float) -> float:
+    """The smallest sample that at least `share` of them do not exceed. `samples` is not empty."""
+    ordered = sorted(samples)
+    return ordered[max(0, -(-len(ordered) * round(share * 1000) // 1000) - 1)]
 
 
 def markdown(figures: Iterable[Figure]) -> str:
-    """The table that `make bench` prints."""
-    rows = [("figure", "value", "must", "met", "range"), ("---", "---:", "---:", "---", "---")]
-    for row in figures:
-        must = "" if row.must is None else f"≤ {_number(row.must)} {row.unit}".rstrip()
+    """The table that `make bench` prints: first what has a target, then the rest."""
+    rows = [("figure", "value", "must", "stretch", "met", "range"), ("---", "---:", "---:", "---:", "---", "---")]
+    for row in sorted(figures, key=lambda row: row.must is None):
+        must, stretch = (
+            "" if bound is None else f"≤ {number(bound)} {row.unit}".rstrip() for bound in (row.must, row.stretch)
+        )
         met = {None: "", True: "yes", False: "**no**"}[row.met]
-        rows.append((row.figure, f"{_number(row.value)} {row.unit}".rstrip(), must, met, row.spread))
+        rows.append((row.figure, f"{number(row.value)} {row.unit}".rstrip(), must, stretch, met, row.spread))
     return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
 
 
-def write(figures: Iterable[Figure], path: Path) -> None:
-    """The same as JSON: a list of {figure, value, unit, must, met}."""
+def write(figures: Iterable[Figure], windows: Sequence[dict[str, Any]], path: Path) -> None:
+    """The same as JSON, with the raw windows: {figures: [{figure, value, unit, must, stretch, met}], windows: […]}."""
     rows = [
-        {"figure": row.figure, "value": round(row.value, 4), "unit": row.unit, "must": row.must, "met": row.met}
+        {
+            "figure": row.figure,
+            "value": round(row.value, 4),
+            "unit": row.unit,
+            "must": row.must,
+            "stretch": row.stretch,
+            "met": row.met,
+        }
         for row in figures
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    document = {"figures": rows, "windows": windows}
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """A number for people: about three significant digits."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.1f}" if abs(value) >= 10 else f"{value:,.2f}"

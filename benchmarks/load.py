@@ -21,16 +21,32 @@ CLOSED = {"closed": {"in_flight": 16}}
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What one run of the generator measured; latencies in microseconds."""
+class Summary:
+    """Counts and latencies (in microseconds) over some of the calls. `lost` calls were never answered."""
 
     calls: int
     allowed: int
     refused: int
-    failed: int
-    per_s: float
+    lost: int
     p50_us: float
+    p90_us: float
     p99_us: float
+    p999_us: float
+    max_us: float
+
+    @classmethod
+    def of(cls, found: dict[str, Any]) -> Self:
+        """The summary from its JSON."""
+        return cls(**{name: found[name] for name in Summary.__slots__})
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one run of the generator measured: over all calls, and over those that are reported `apart` too."""
+
+    all: Summary
+    apart: Summary
+    per_s: float
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -38,7 +54,7 @@ class Report:
         found = json.loads(text)
         if found["failed"]:
             raise RuntimeError(f"{found['failed']} of {found['calls']} calls failed: {found['first_failure']}")
-        return cls(**{name: found[name] for name in cls.__slots__})
+        return cls(Summary.of(found), Summary.of(found["apart"]), found["per_s"])
 
 
 def build() -> None:
@@ -67,18 +83,33 @@ def open_loop(per_s: int) -> dict[str, Any]:
     return {"open": {"per_s": per_s}}
 
 
-def checks(keys: Sequence[str], host: str) -> dict[str, Any]:
-    """ext_authz calls as a gateway makes them: one request per API key, with the headers that browsers send."""
-    common = [
+def request(host: str, key: str, *, apart: bool = False) -> dict[str, Any]:
+    """One request as a gateway sees it: an API key, and the headers that browsers send."""
+    headers = [
         ["accept", "application/json"], ["accept-encoding", "gzip, br"], ["user-agent", "client/1.0 (linux; x86_64)"],
         ["x-forwarded-proto", "https"], ["x-request-id", "7a2f4c9e-55d1-4c1c-9f0a-0c1e6a6f9d11"],
-        ["x-weir-client-ip", "192.0.2.10"],
+        ["x-weir-client-ip", "192.0.2.10"], ["x-api-key", key],
     ]  # fmt: skip
-    requests = [
-        {"method": "GET", "host": host, "path": "/v1/orders?page=2", "headers": [*common, ["x-api-key", key]]}
-        for key in keys
+    return {"method": "GET", "host": host, "path": "/v1/orders?page=2", "headers": headers, "apart": apart}
+
+
+def checks(requests: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """ext_authz calls as a gateway makes them, one for each of these requests in turn."""
+    return {"grpc": {"requests": list(requests)}}
+
+
+def through_envoy(requests: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The requests themselves, sent as gRPC, so that Envoy speaks HTTP/2 with the upstream too."""
+    grpc = [["content-type", "application/grpc"], ["te", "trailers"]]
+    sent = [
+        {**each, "method": "POST", "headers": [*each["headers"][:3], each["headers"][-1], *grpc]} for each in requests
     ]
-    return {"grpc": {"requests": requests}}
+    return {"http": {"requests": sent}}
+
+
+def counted(calls: int, *, in_flight: int) -> Pace:
+    """So many calls, however long they take."""
+    return {"counted": {"in_flight": in_flight, "calls": calls}}
 
 
 def commands(calls: Sequence[Sequence[str | bytes]]) -> dict[str, Any]:

@@ -4,17 +4,22 @@
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
-from collections.abc import Sequence
-from pathlib import Path
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from weir_operator.api.parsing import parse_override, parse_policy
 from weir_operator.domain.compiler import compile_ruleset
 from weir_operator.domain.gateways import Gateway, HostsDefault
+from weir_operator.domain.specs import OverrideInput, PolicyInput
 from weir_operator.render.ruleset_config import Live, RulesetTooLarge, render_rules
 
 HOST = "api.example.com"
+EXHAUSTED_HOST, THREE_HOST, LAYERED_HOST = "exhausted.example.com", "three.example.com", "layered.example.com"
+CONTENDED_HOST = "contended.example.com"
 GATEWAY = Gateway("edge", "weir-system", allowed_namespaces=frozenset({"*"}), hosts_default=HostsDefault.ANY)
 _NOW_MS = 1_764_547_200_000  # any time: the revision does not matter here
 
@@ -24,6 +29,42 @@ def generous() -> dict[str, Any]:
     rule = {"name": "burst", "key": [{"header": "x-api-key"}]}
     limit = {"requests": 1_000_000, "period": "1s", "burst": 1_000_000_000}
     return _policy("orders-api", {"match": {"hosts": [HOST]}, "rules": [{**rule, "limit": limit}]})
+
+
+def exhausted() -> dict[str, Any]:
+    """One rule per API key that lets one request in an hour pass."""
+    rule = {"name": "burst", "key": [{"header": "x-api-key"}], "limit": {"requests": 1, "period": "1h", "burst": 1}}
+    return _policy("exhausted", {"match": {"hosts": [EXHAUSTED_HOST]}, "rules": [rule]})
+
+
+def three_of_one_subject() -> dict[str, Any]:
+    """Three rules per API key that never refuse: one call of the script decides them all."""
+    rules = [
+        {"name": f"per-{period}", "key": [{"header": "x-api-key"}], "limit": {"requests": 1_000_000, "period": period}}
+        for period in ("1s", "1m", "1h")
+    ]
+    return _policy("three", {"match": {"hosts": [THREE_HOST]}, "rules": rules})
+
+
+def layered() -> dict[str, Any]:
+    """A ceiling over all traffic, a rate per client and a quota per client; none refuses."""
+    key = [{"header": "x-api-key"}]
+    much = {"requests": 1_000_000, "period": "1s", "burst": 1_000_000_000}
+    rules = [
+        {"name": "ceiling", "key": [], "limit": much},
+        {"name": "rate", "key": key, "limit": much},
+        {"name": "quota", "key": key, "limit": {"requests": 1_000_000_000, "period": "24h"}},
+    ]
+    return _policy("layered", {"match": {"hosts": [LAYERED_HOST]}, "rules": rules})
+
+
+def contended(budget: int) -> dict[str, Any]:
+    """A budget that all clients share, and one request in an hour for each client: two subjects, so two slots."""
+    rules = [
+        {"name": "shared", "key": [], "limit": {"requests": 1, "period": "24h", "burst": budget}},
+        {"name": "own", "key": [{"header": "x-api-key"}], "limit": {"requests": 1, "period": "24h", "burst": 1}},
+    ]
+    return _policy("contended", {"match": {"hosts": [CONTENDED_HOST]}, "rules": rules})
 
 
 def varied(count: int) -> list[dict[str, Any]]:
@@ -36,28 +77,41 @@ def overrides(count: int, *, of: int) -> list[dict[str, Any]]:
     return [_override(number, f"policy-{number % of:04}") for number in range(count)]
 
 
-def compile_and_render(
-    objects: Sequence[dict[str, Any]], exceptions: Sequence[dict[str, Any]] = ()
-) -> dict[str, bytes]:
-    """From the API server's JSON to the ConfigMap's entries. Raises ValueError when an object is not accepted."""
-    parsed = [parse_policy(item) for item in objects], [parse_override(item) for item in exceptions]
-    compiled = compile_ruleset(*parsed, GATEWAY, None)
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Objects as the operator has them in its caches."""
+
+    policies: list[PolicyInput]
+    overrides: list[OverrideInput]
+
+
+def parse(objects: Sequence[dict[str, Any]], exceptions: Sequence[dict[str, Any]] = ()) -> Inputs:
+    """Parse the API server's JSON."""
+    return Inputs([parse_policy(item) for item in objects], [parse_override(item) for item in exceptions])
+
+
+def render(inputs: Inputs, *, revision: int = _NOW_MS) -> dict[str, bytes]:
+    """From parsed objects to the ConfigMap's entries. Raises ValueError when an object is not accepted."""
+    compiled = compile_ruleset(inputs.policies, inputs.overrides, GATEWAY, None)
     outcomes = {**compiled.policies, **compiled.overrides}
     problems = {name: outcome.problems for name, outcome in outcomes.items() if not outcome.accepted}
     if problems:
         raise ValueError(f"{len(problems)} are not accepted, the first: {next(iter(problems.items()))}")
-    manifest = render_rules(compiled.ruleset, GATEWAY, Live(), _NOW_MS)
+    manifest = render_rules(compiled.ruleset, GATEWAY, Live(), revision)
     if isinstance(manifest, RulesetTooLarge):
         raise ValueError(str(manifest))  # noqa: TRY004 - the type is its way of saying what is wrong with the value
     plain = {name: text.encode() for name, text in (manifest.get("data") or {}).items()}
     return plain | {name: base64.b64decode(text) for name, text in (manifest.get("binaryData") or {}).items()}
 
 
-def publish(entries: dict[str, bytes], folder: Path) -> None:
-    """Write a ConfigMap's entries as a limiter finds them where the ConfigMap is mounted."""
-    folder.mkdir(parents=True)
-    for name, content in entries.items():
-        (folder / name).write_bytes(content)
+def revisions(objects: Sequence[dict[str, Any]], exceptions: Sequence[dict[str, Any]]) -> Iterator[dict[str, bytes]]:
+    """The same rules again and again, each time with a higher revision and another limit in the last policy."""
+    inputs = parse(objects, exceptions)
+    for number in itertools.count(1):
+        edited = copy.deepcopy(objects[-1])
+        edited["spec"]["rules"][0]["limit"]["burst"] += number
+        inputs.policies[-1] = parse_policy(edited)
+        yield render(inputs, revision=_NOW_MS + number)
 
 
 def _policy(name: str, spec: dict[str, Any]) -> dict[str, Any]:

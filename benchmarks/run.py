@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make bench`: measure everything that has a target, print a Markdown table, write results/latest.json.
+"""`make bench`: measure everything that has a target, print Markdown tables, write results/latest.json.
 
 It judges nothing: the exit status says whether it could measure, and the column "met" says the rest, because times on
 a shared machine are no reason to fail a build.
@@ -12,15 +12,20 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 _HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(_HERE.parent / "tests" / "e2e"))
 
 import bare_script  # noqa: E402 - the path to the lab comes first
+import callgrind  # noqa: E402
 import compiling  # noqa: E402
-import decisions  # noqa: E402
+import contention  # noqa: E402
 import edits  # noqa: E402
+import instructions  # noqa: E402
 import load  # noqa: E402
+import scenarios  # noqa: E402
+import summary  # noqa: E402
 from figures import Figure, markdown, write  # noqa: E402
 from lab.progress import say  # noqa: E402
 
@@ -29,35 +34,56 @@ _RESULTS = _HERE / "results" / "latest.json"
 
 def main() -> int:
     """Measure what was asked for; the results file is written only by a whole run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--only", choices=["decisions", "script", "operator", "edits"], help="one part, no file written"
-    )
-    parser.add_argument("--rounds", type=int, default=5, help="windows per server and load (default: 5)")
-    parser.add_argument("--seconds", type=float, default=3.0, help="length of a window (default: 3)")
-    parser.add_argument("--edits", type=int, default=50, help="edits of a policy (default: 50)")
-    arguments = parser.parse_args()
+    options = _parser().parse_args()
     figures: list[Figure] = []
-    if arguments.only in (None, "decisions"):
-        load.build()
+    details: list[Figure] = []
+    windows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as folder:
         scratch = Path(folder)
-        windows = (arguments.rounds, arguments.seconds)
+
+        def decisions() -> list[Figure]:
+            measured = scenarios.run(scratch / "decisions", options.rounds, options.seconds)
+            windows.extend(window.raw() for window in measured.windows)
+            details.extend(summary.details(measured.windows))
+            say(f"\n{summary.table(measured.windows)}")
+            return summary.figures(measured.windows, measured.idle_mb)
+
         parts: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
             "operator": ("Compile and render", compiling.measure),
-            "script": ("The bare script", lambda: bare_script.measure(scratch)),
-            "decisions": ("Decisions beside echo and script", lambda: decisions.measure(scratch / "d", *windows)),
-            "edits": (f"{arguments.edits} edits in the lab", lambda: edits.measure(edits=arguments.edits)),
+            "script": ("Bytes of a subject in the store", lambda: bare_script.measure(scratch)),
+            "instructions": ("Instructions, where there is valgrind", _instructions),
+            "decisions": ("Decisions beside echo and script", decisions),
+            "cluster": ("Contention over the slots of a cluster", lambda: contention.measure(scratch / "cluster")),
+            "edits": (f"{options.edits} edits in the lab", lambda: edits.measure(edits=options.edits)),
         }
+        if options.only in (None, "decisions", "cluster", "instructions"):
+            load.build()
         for name, (what, measure) in parts.items():
-            if arguments.only in (None, name):
+            if options.only in (None, name):
                 say(f"\n· {what}")
                 figures += measure()
     say(f"\n{markdown(figures)}\n")
-    if arguments.only is None:
-        write(figures, _RESULTS)
+    if options.only is None:
+        write([*figures, *details], windows, _RESULTS)
         say(f"Written to {_RESULTS.relative_to(_HERE.parent)}.")
     return 0
+
+
+def _instructions() -> list[Figure]:
+    if not callgrind.available():
+        say(callgrind.MISSING)
+        return []
+    return instructions.figures(instructions.count())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = ["operator", "script", "instructions", "decisions", "cluster", "edits"]
+    parser.add_argument("--only", choices=parts, help="one part, no file written")
+    parser.add_argument("--rounds", type=int, default=3, help="windows per subject and load (default: 3)")
+    parser.add_argument("--seconds", type=float, default=2.5, help="length of a window (default: 2.5)")
+    parser.add_argument("--edits", type=int, default=50, help="edits of a policy (default: 50)")
+    return parser
 
 
 if __name__ == "__main__":

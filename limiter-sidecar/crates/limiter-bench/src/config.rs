@@ -53,6 +53,9 @@ pub(crate) enum Pace {
     /// Calls begin on a schedule whatever became of the others, and their latency counts from the scheduled time: a
     /// server that stalls pays for every call that it kept waiting.
     Open { per_s: f64 },
+    /// So many calls in all, of which so many are under way on each connection; no clock ends them. For counting
+    /// instructions, where time means nothing.
+    Counted { in_flight: usize, calls: usize },
 }
 
 /// What is called.
@@ -61,6 +64,8 @@ pub(crate) enum Pace {
 pub(crate) enum Target {
     /// `envoy.service.auth.v3.Authorization/Check`, these requests in turn.
     Grpc { requests: Vec<CheckedRequest> },
+    /// These requests themselves, in turn, over HTTP/2: to an Envoy, which answers 2xx or 429.
+    Http { requests: Vec<CheckedRequest> },
     /// Commands of a store, each a list of arguments in hexadecimal, in turn. The answer must be an array of integers.
     Script { commands: Vec<Vec<String>> },
 }
@@ -73,4 +78,7 @@ pub(crate) struct CheckedRequest {
     pub(crate) host: String,
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
+    /// Whether it is reported apart too, beside the report over all.
+    #[serde(default)]
+    pub(crate) apart: bool,
 }

@@ -8,6 +8,10 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use crate::config::Address;
 
+/// `h2` takes many small DATA frames at once for an attack. Here they are a backlog of answers under too much load, and
+/// whoever is behind must not be spared it.
+pub(crate) const MANY_SMALL_FRAMES: usize = 1 << 30;
+
 /// A connected socket of either kind.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Unpin> Stream for T {}

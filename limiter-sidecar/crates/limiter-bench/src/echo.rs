@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, header};
 use crate::BenchError;
 use crate::check::ALLOWED;
 use crate::config::Echo;
-use crate::connect::{Stream, listen};
+use crate::connect::{MANY_SMALL_FRAMES, Stream, listen};
 
 /// Streams of one connection at a time; above what the load generator opens.
 const STREAMS: u32 = 1024;
@@ -26,8 +26,11 @@ pub(crate) async fn serve(echo: Echo) -> Result<(), BenchError> {
 }
 
 async fn connection(stream: Box<dyn Stream>) -> Result<(), h2::Error> {
-    let mut connection =
-        h2::server::Builder::new().max_concurrent_streams(STREAMS).handshake::<_, Bytes>(stream).await?;
+    let mut connection = h2::server::Builder::new()
+        .max_concurrent_streams(STREAMS)
+        .data_frame_budget(MANY_SMALL_FRAMES)
+        .handshake::<_, Bytes>(stream)
+        .await?;
     while let Some(accepted) = connection.accept().await {
         let (request, respond) = accepted?;
         tokio::task::spawn_local(async move {

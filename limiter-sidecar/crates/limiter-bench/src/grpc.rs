@@ -16,24 +16,19 @@ pub(crate) struct Client {
     connections: Vec<SendRequest<Bytes>>,
     template: Request<()>,
     bodies: Vec<Bytes>,
+    apart: Vec<bool>,
 }
 
 impl Client {
     /// Opens the connections and builds the bodies.
     pub(crate) async fn connect(load: &Load, requests: &[CheckedRequest]) -> Result<Self, BenchError> {
-        let mut connections = Vec::with_capacity(load.connections);
-        for _ in 0..load.connections {
-            let (send, connection) = h2::client::handshake(connect(&load.address).await?).await?;
-            tokio::task::spawn_local(async move {
-                let _seen_by_the_calls = connection.await;
-            });
-            connections.push(send);
-        }
+        let connections = connections(load).await?;
         let template = Request::post(format!("http://limiter{}", check::METHOD))
             .header(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"))
             .header(header::TE, HeaderValue::from_static("trailers"))
             .body(())?;
-        Ok(Self { connections, template, bodies: requests.iter().map(check::request).collect() })
+        let bodies = requests.iter().map(check::request).collect();
+        Ok(Self { connections, template, bodies, apart: requests.iter().map(|request| request.apart).collect() })
     }
 }
 
@@ -58,8 +53,29 @@ impl Callee for Client {
         }
         Ok(if check::allows(&message)? { Verdict::Allowed } else { Verdict::Refused })
     }
+
+    fn is_apart(&self, turn: usize) -> bool {
+        nth(&self.apart, turn).copied().unwrap_or(false)
+    }
 }
 
-fn nth<T>(items: &[T], turn: usize) -> Option<&T> {
+/// Opens the connections of a load.
+pub(crate) async fn connections(load: &Load) -> Result<Vec<SendRequest<Bytes>>, BenchError> {
+    let mut connections = Vec::with_capacity(load.connections);
+    for _ in 0..load.connections {
+        let (send, connection) = h2::client::Builder::new()
+            .data_frame_budget(crate::connect::MANY_SMALL_FRAMES)
+            .handshake(connect(&load.address).await?)
+            .await?;
+        tokio::task::spawn_local(async move {
+            let _seen_by_the_calls = connection.await;
+        });
+        connections.push(send);
+    }
+    Ok(connections)
+}
+
+/// The one whose turn it is.
+pub(crate) fn nth<T>(items: &[T], turn: usize) -> Option<&T> {
     items.get(turn.checked_rem(items.len())?)
 }

@@ -9,6 +9,7 @@ mod config;
 mod connect;
 mod echo;
 mod grpc;
+mod http;
 mod pace;
 mod report;
 mod script;
@@ -31,7 +32,7 @@ enum BenchError {
     #[error("HTTP/2: {0}")]
     Http2(#[from] h2::Error),
     #[error("a request: {0}")]
-    Request(#[from] http::Error),
+    Request(#[from] ::http::Error),
     #[error("the histogram: {0}")]
     Histogram(#[from] hdrhistogram::CreationError),
     #[error("the answer is not understood: {0}")]
@@ -74,6 +75,10 @@ async fn load(load: Load) -> Result<Report, BenchError> {
     match &load.target {
         Target::Grpc { requests } => {
             let client = grpc::Client::connect(&load, requests).await?;
+            pace::drive(&load, Rc::new(client)).await
+        }
+        Target::Http { requests } => {
+            let client = http::Client::connect(&load, requests).await?;
             pace::drive(&load, Rc::new(client)).await
         }
         Target::Script { commands } => {

@@ -20,6 +20,9 @@ pub(crate) enum Verdict {
 pub(crate) trait Callee {
     /// One call; `turn` chooses the connection and the body.
     async fn call(&self, turn: usize) -> Result<Verdict, BenchError>;
+
+    /// Whether the call of this turn is reported apart too.
+    fn is_apart(&self, turn: usize) -> bool;
 }
 
 /// How long answers that are still due at the end are waited for.
@@ -32,24 +35,34 @@ pub(crate) async fn drive<C: Callee + 'static>(load: &Load, callee: Rc<C>) -> Re
     let end = measured_from + load.measured();
     let recorder = Rc::new(RefCell::new(Recorder::new(measured_from)?));
     match load.pace {
-        Pace::Closed { in_flight } => closed(load.connections * in_flight, end, &callee, &recorder).await,
+        Pace::Closed { in_flight } => {
+            closed(load.connections * in_flight, &move |_| Instant::now() < end, &callee, &recorder).await;
+        }
+        Pace::Counted { in_flight, calls } => {
+            closed(load.connections * in_flight, &move |turn| turn < calls, &callee, &recorder).await;
+        }
         Pace::Open { per_s } => open(Duration::from_secs_f64(1.0 / per_s), begin, end, &callee, &recorder).await,
     }
     let report = recorder.borrow().report(load.measured());
     Ok(report)
 }
 
-async fn closed<C: Callee + 'static>(workers: usize, end: Instant, callee: &Rc<C>, recorder: &Rc<RefCell<Recorder>>) {
+async fn closed<C: Callee + 'static>(
+    workers: usize,
+    goes_on: &(impl Fn(usize) -> bool + Copy + 'static),
+    callee: &Rc<C>,
+    recorder: &Rc<RefCell<Recorder>>,
+) {
     let tasks: Vec<_> = (0..workers)
         .map(|worker| {
-            let (callee, recorder) = (Rc::clone(callee), Rc::clone(recorder));
+            let (callee, recorder, goes_on) = (Rc::clone(callee), Rc::clone(recorder), *goes_on);
             tokio::task::spawn_local(async move {
                 let mut turn = worker;
-                while Instant::now() < end {
+                while goes_on(turn) {
                     let started = Instant::now();
                     let outcome = callee.call(turn).await;
                     let failed = outcome.is_err();
-                    recorder.borrow_mut().record(started, &outcome);
+                    recorder.borrow_mut().record(started, &outcome, callee.is_apart(turn));
                     if failed {
                         // A server that refuses connections must not make this a loop that never yields.
                         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -83,7 +96,7 @@ async fn open<C: Callee + 'static>(
         under_way.set(under_way.get() + 1);
         tokio::task::spawn_local(async move {
             let outcome = callee.call(turn).await;
-            recorder.borrow_mut().record(scheduled, &outcome);
+            recorder.borrow_mut().record(scheduled, &outcome, callee.is_apart(turn));
             under_way.set(under_way.get() - 1);
         });
         scheduled += interval;
@@ -92,5 +105,66 @@ async fn open<C: Callee + 'static>(
     while under_way.get() > 0 && Instant::now() < end + GRACE {
         tokio::task::yield_now().await;
     }
-    recorder.borrow_mut().lose(under_way.get());
+    recorder.borrow_mut().lose(under_way.get(), GRACE);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Address, Target};
+
+    /// Serves one call at a time, as a server does, and stands still in its first.
+    struct Stalling(tokio::sync::Mutex<bool>);
+
+    const STALL: Duration = Duration::from_millis(300);
+
+    impl Callee for Stalling {
+        async fn call(&self, _turn: usize) -> Result<Verdict, BenchError> {
+            let mut stalled = self.0.lock().await;
+            if !*stalled {
+                *stalled = true;
+                tokio::time::sleep(STALL).await;
+            }
+            Ok(Verdict::Allowed)
+        }
+
+        fn is_apart(&self, turn: usize) -> bool {
+            turn == 0
+        }
+    }
+
+    fn drive_stalling(pace: Pace, seconds: f64) -> Report {
+        let load = Load {
+            address: Address::Tcp(String::new()),
+            connections: 1,
+            pace,
+            warmup_s: 0.0,
+            seconds,
+            target: Target::Script { commands: Vec::new() },
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let callee = Rc::new(Stalling(tokio::sync::Mutex::new(false)));
+        tokio::task::LocalSet::new().block_on(&runtime, drive(&load, callee)).unwrap()
+    }
+
+    #[test]
+    fn a_stall_is_paid_for_by_every_call_that_was_due_during_it() {
+        let report = drive_stalling(Pace::Open { per_s: 1000.0 }, 0.6);
+        assert_eq!(report.calls, 600, "as many as are due, however late");
+        // 300 of 600 were due during the stall, and waited for what was left of it: every second one for half of it.
+        assert!(report.max_us >= 299_000.0, "{report:?}");
+        assert!(report.p90_us >= 150_000.0, "{report:?}");
+    }
+
+    #[test]
+    fn what_is_reported_apart_counts_in_the_whole_too() {
+        let report = drive_stalling(Pace::Open { per_s: 1000.0 }, 0.4);
+        assert_eq!((report.apart.calls, report.calls), (1, 400));
+        assert!(report.apart.p50_us >= 299_000.0, "{report:?}");
+    }
+
+    #[test]
+    fn counted_calls_are_as_many_as_were_asked_for() {
+        assert_eq!(drive_stalling(Pace::Counted { in_flight: 3, calls: 100 }, 0.1).calls, 100);
+    }
 }

@@ -54,6 +54,10 @@ impl Callee for Client {
             Err(_) => Err(NOT_DOUBLES),
         }
     }
+
+    fn is_apart(&self, _turn: usize) -> bool {
+        false
+    }
 }
 
 /// Hands out replies until one is of another shape; then the waiters see their channels closed.
