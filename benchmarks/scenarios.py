@@ -25,7 +25,7 @@ from lab.waiting import eventually
 from lab.workspace import LOGS
 from machine import on_cpus, resident_mb, two_sides
 from sidecars import Sidecar
-from windows import SATURATION, Subject, Window, measure
+from windows import ATTEMPTS, SATURATION, Subject, Window, measure
 
 RATES = ("400", "2400", "10000")
 ECHO, SCRIPT, ONE, REFUSED, HOT, LAYERED = "echo", "script", "one rule", "90 % refused", "hot key", "layered rules"
@@ -40,6 +40,7 @@ POINTS = {
     **dict.fromkeys((WITH_FILTER, WITHOUT_FILTER), ("400", "2400", SATURATION)),
 }
 _KEYS = [f"key-{number:04}" for number in range(1000)]
+_RELOADS = 2  # of one window, a second apart
 _UP_S = 30.0
 
 
@@ -53,7 +54,7 @@ class Measured:
 
 def run(folder: Path, rounds: int, seconds: float) -> Measured:
     """Bring everything up, measure every subject at every point so many times, take it down."""
-    reloads = rounds * (int(seconds) + 1) * 3  # as many as would be needed if every window were repeated
+    reloads = rounds * ATTEMPTS * _RELOADS  # as many as are needed when every window is repeated
     with _running(folder, reloads) as (subjects, parts, idle_mb):
         windows = []
         for number in range(rounds):
@@ -144,10 +145,9 @@ def _plain(limiter: Sidecar, store: Store) -> list[Subject]:
 def _special(crowded: Sidecar, stopped: Sidecar, store: Store, prepared: list[dict[str, bytes]]) -> list[Subject]:
     checks = load.checks(_requests(policies.HOST))
     counted, address = _counted(crowded, store), {"unix": str(crowded.socket)}
-    each = max(1, len(prepared) // 9)
 
     def reloading() -> AbstractContextManager[object]:
-        now, prepared[:] = prepared[:each], prepared[each:]
+        now, prepared[:] = prepared[:_RELOADS], prepared[_RELOADS:]
         return crowded.reloading(now)
 
     return [

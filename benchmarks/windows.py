@@ -18,7 +18,7 @@ from machine import busy_s, cpu_s, on_cpus, own_cpu_s, two_sides, wait_quiet
 
 SATURATION = "saturation"
 _FOREIGN_CPUS = 0.10  # of one CPU, used by others during a window: above, it is measured again
-_ATTEMPTS = 3
+ATTEMPTS = 3
 _WARM_UP_S = 0.3
 _QUIET_WITHIN_S = 3.0
 
@@ -53,10 +53,10 @@ class Window:
 
 def measure(subject: Subject, point: str, seconds: float, running: Sequence[Part]) -> Window:
     """Load the subject for so long. `running` are all processes of the run: their CPU time is not somebody else's."""
-    for attempt in range(1, _ATTEMPTS + 1):
+    for attempt in range(1, ATTEMPTS + 1):
         wait_quiet(within_s=_QUIET_WITHIN_S)
         window = _measure(subject, point, seconds, running)
-        if window.clean or attempt == _ATTEMPTS:
+        if window.clean or attempt == ATTEMPTS:
             return window
     raise AssertionError("unreachable")
 
