@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pauses between attempts, spread so that many limiters do not come back in step.
+//! How long to ask a timer for: pauses between attempts, spread so that many limiters do not come back in step, and
+//! deadlines.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -15,6 +16,15 @@ pub(crate) fn shortened(longest: Duration) -> Duration {
     longest.mul_f64(0.8 + random() / 5.0)
 }
 
+/// Timers go by whole milliseconds and round up twice, once in the runtime's wheel and once in the wait for the kernel:
+/// one of 5 ms rings after 5 to 7.
+const TIMER_LAG: Duration = Duration::from_millis(1);
+
+/// For a timer that is to ring within a millisecond of `time`, on either side of it. A short time keeps half of itself.
+pub(crate) fn punctual(time: Duration) -> Duration {
+    time.saturating_sub(TIMER_LAG.min(time / 2))
+}
+
 /// From 0 to just below 1.
 fn random() -> f64 {
     let random = RandomState::new().build_hasher().finish() % 1024;
@@ -24,6 +34,12 @@ fn random() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_deadline_is_asked_for_a_millisecond_early_and_never_at_once() {
+        let asked = [5_000, 2_000, 1_000, 100].map(|us| punctual(Duration::from_micros(us)).as_micros());
+        assert_eq!([4_000, 1_000, 500, 50], asked);
+    }
 
     #[test]
     fn a_pause_stays_within_a_quarter_of_its_length() {

@@ -24,6 +24,7 @@ use crate::evidence::Subject;
 use crate::memory::Counted;
 use crate::metrics::RefundReason;
 use crate::options::Options;
+use crate::pause::punctual;
 use crate::rules::Live;
 use crate::shared::Shared;
 use crate::store::StoreFailure;
@@ -33,6 +34,7 @@ pub(crate) struct Decider {
     shared: Arc<Shared>,
     /// For rulesets that say nothing of it.
     payload_place: PayloadPlace,
+    /// What a timer is asked for, so that nobody waits a millisecond longer than the store has for a decision.
     store_deadline: Duration,
     mode_header: bool,
     sequence: AtomicU64,
@@ -64,7 +66,7 @@ impl Decider {
         let decider = Self {
             shared,
             payload_place: options.payload_place.clone(),
-            store_deadline: options.store_deadline,
+            store_deadline: punctual(options.store_deadline),
             mode_header: options.mode_header,
             sequence: AtomicU64::new(0),
             lateness: Lateness::new(options.store_deadline),
