@@ -104,7 +104,14 @@ mod tests {
     use std::borrow::Cow;
 
     use limiter_core::{Denial, Metadata};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use prost::Message as _;
 
+    use super::super::messages::{
+        CheckResponse, DeniedHttpResponse, Field, HeaderValue, HeaderValueOption, HttpResponse, HttpStatus,
+        OkHttpResponse, RpcStatus, StringValue, Struct,
+    };
     use super::*;
 
     const METADATA: Metadata<'static> = Metadata { policy: "team/p", rule: "r", decision: "refused", mode: "Enforce" };
@@ -123,5 +130,54 @@ mod tests {
         let frame = frame(&Response { denial: None, headers: Vec::new(), metadata: METADATA });
         assert_eq!(&frame[5..9], [0x0a, 0, 0x1a, 0]);
         assert_eq!(grpc::unframe(frame.clone()).map(|message| message.len() + 5), Ok(frame.len()));
+    }
+
+    /// The same as a generated encoder has it.
+    fn expected(response: &Response<'_>) -> CheckResponse {
+        let metadata = &response.metadata;
+        let fields = [
+            ("policy", metadata.policy),
+            ("rule", metadata.rule),
+            ("decision", metadata.decision),
+            ("mode", metadata.mode),
+        ];
+        let field = |(key, text): (&str, &str)| Field {
+            key: key.to_owned(),
+            value: Some(StringValue { string_value: text.to_owned() }),
+        };
+        let header = |(name, value): &Header| HeaderValueOption {
+            header: Some(HeaderValue { key: (*name).to_owned(), value: value.clone().into_owned() }),
+            append_action: i32::from(OVERWRITE),
+        };
+        let headers = response.headers.iter().map(header).collect();
+        let (code, http_response) = match &response.denial {
+            None => (0, HttpResponse::Ok(OkHttpResponse { response_headers_to_add: headers })),
+            Some(Denial { status, body }) => {
+                let status = Some(HttpStatus { code: i32::from(*status) });
+                (7, HttpResponse::Denied(DeniedHttpResponse { status, headers, body: body.clone() }))
+            }
+        };
+        CheckResponse {
+            status: Some(RpcStatus { code }),
+            http_response: Some(http_response),
+            dynamic_metadata: Some(Struct { fields: fields.into_iter().map(field).collect() }),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_generated_decoder_reads_what_was_meant(
+            denial in prop::option::of((1..1_000_u16, ".{0,300}")), values in vec(".{0,200}", 0..4),
+            policy in ".{0,150}", rule in ".{0,150}",
+        ) {
+            let names = ["retry-after", "ratelimit", "x-ratelimit-mode", ""];
+            let response = Response {
+                denial: denial.map(|(status, body)| Denial { status, body }),
+                headers: names.into_iter().zip(values.into_iter().map(Cow::Owned)).collect(),
+                metadata: Metadata { policy: &policy, rule: &rule, ..METADATA },
+            };
+            let message = grpc::unframe(frame(&response)).unwrap();
+            prop_assert_eq!(CheckResponse::decode(message).unwrap(), expected(&response));
+        }
     }
 }

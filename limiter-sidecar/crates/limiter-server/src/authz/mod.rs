@@ -14,6 +14,8 @@ mod health;
 mod hold;
 mod lateness;
 mod listener;
+#[cfg(test)]
+mod messages;
 mod patience;
 mod protobuf;
 mod queue;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+mod generated;
+
 use proptest::prelude::*;
 
 use super::super::protobuf::{begin, put_number, put_text};
