@@ -73,8 +73,13 @@ impl RuleEvidence {
         }
     }
 
-    /// Counts one request that the rule applied to. `failure`: why the store did not decide it, or not all of it.
+    /// Counts one request that the rule was asked about, or that needed no question. `failure`: why the store did not decide
+    /// it, or not all of it. What was not evaluated is no evidence: among the requests it would make a rule in shadow look
+    /// milder the more often others refuse.
     pub(crate) fn count(&self, outcome: Outcome, failure: Option<StoreFailure>, subject: Subject<'_>) {
+        if outcome == Outcome::NotEvaluated {
+            return;
+        }
         bump(&self.requests);
         match outcome {
             Outcome::Rejected | Outcome::LocalRejected => bump(&self.rejected),
@@ -163,6 +168,7 @@ mod tests {
         evidence.count(Outcome::LocalRejected, Some(StoreFailure::Oom), subject);
         evidence.count_unknown_plan(subject);
         evidence.count(Outcome::SkippedMissingKey, None, subject);
+        evidence.count(Outcome::NotEvaluated, None, subject);
         evidence.count_missing_key();
         evidence.count_hold(true, subject);
         evidence.count_hold(false, subject);
