@@ -3,13 +3,14 @@
 //!
 //! Two methods do not pay for a gRPC framework. Knows nothing of what the messages mean.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use bytes::{Buf, Bytes, BytesMut};
+use h2::RecvStream;
+use h2::server::SendResponse;
+use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue, Response};
 
-use bytes::{Buf, Bytes};
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
 /// Length of the prefix of a message: a compression flag and a 32-bit length.
 const PREFIX_BYTES: usize = 5;
@@ -39,48 +40,30 @@ impl Status {
     }
 }
 
-/// The body of every answer: at most one message, then trailers.
-#[derive(Debug)]
-pub(crate) struct Unary {
-    message: Option<Bytes>,
-    trailers: Option<HeaderMap>,
-}
-
-impl Body for Unary {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let frame = match self.message.take() {
-            Some(message) => Some(Frame::data(message)),
-            None => self.trailers.take().map(Frame::trailers),
-        };
-        Poll::Ready(frame.map(Ok))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.message.is_none() && self.trailers.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.message.as_ref().map_or(0, |message| message.len() as u64))
-    }
-}
-
 /// Reads the one message of a unary call.
 ///
 /// # Errors
 /// A [`Status`] when the body is too large, compressed, cut off, or holds more or less than one message.
-pub(crate) async fn read_message(body: Incoming) -> Result<Bytes, Status> {
-    let collected = match Limited::new(body, MAX_MESSAGE_BYTES + PREFIX_BYTES).collect().await {
-        Ok(collected) => collected,
-        Err(error) if error.is::<LengthLimitError>() => return Err(Status::TOO_LARGE),
-        Err(_) => return Err(Status::MALFORMED),
-    };
-    unframe(collected.to_bytes())
+pub(super) async fn read_message(mut body: RecvStream) -> Result<Bytes, Status> {
+    let (mut first, mut whole) = (Bytes::new(), BytesMut::new());
+    while let Some(piece) = body.data().await {
+        let piece = piece.map_err(|_| Status::MALFORMED)?;
+        // Fails only when the stream is gone, which the next piece tells.
+        let _gone = body.flow_control().release_capacity(piece.len());
+        if first.len().max(whole.len()) + piece.len() > PREFIX_BYTES + MAX_MESSAGE_BYTES {
+            return Err(Status::TOO_LARGE);
+        }
+        // A request of usual size comes in one piece, and stays where it is.
+        if first.is_empty() {
+            first = piece;
+        } else {
+            if whole.is_empty() {
+                whole.extend_from_slice(&first);
+            }
+            whole.extend_from_slice(&piece);
+        }
+    }
+    unframe(if whole.is_empty() { first } else { whole.freeze() })
 }
 
 /// The message inside one length-prefixed frame.
@@ -103,24 +86,31 @@ pub(super) fn begin_frame(length: usize) -> Vec<u8> {
     frame
 }
 
-/// A successful answer that carries this frame.
-pub(crate) fn answer(frame: Bytes) -> Response<Unary> {
-    let mut trailers = HeaderMap::with_capacity(1);
-    trailers.insert("grpc-status", HeaderValue::from_static("0"));
-    response(Unary { message: Some(frame), trailers: Some(trailers) })
+/// Sends the answer: a frame and the status in trailers, or only a status, as headers that end the stream
+/// ("Trailers-Only").
+///
+/// # Errors
+/// When the call is over already.
+pub(super) fn send(respond: &mut SendResponse<Bytes>, answer: Result<Bytes, Status>) -> Result<(), h2::Error> {
+    match answer {
+        Ok(frame) => {
+            let mut stream = respond.send_response(head(), false)?;
+            stream.send_data(frame, false)?;
+            let mut trailers = HeaderMap::with_capacity(1);
+            trailers.insert(GRPC_STATUS, HeaderValue::from_static("0"));
+            stream.send_trailers(trailers)
+        }
+        Err(status) => {
+            let mut head = head();
+            head.headers_mut().insert(GRPC_STATUS, HeaderValue::from(u16::from(status.code)));
+            head.headers_mut().insert(GRPC_MESSAGE, HeaderValue::from_static(status.message));
+            respond.send_response(head, true).map(drop)
+        }
+    }
 }
 
-/// An answer that only carries a status, as headers that end the stream ("Trailers-Only").
-pub(crate) fn failure(status: Status) -> Response<Unary> {
-    let mut failure = response(Unary { message: None, trailers: None });
-    failure.headers_mut().insert("grpc-status", HeaderValue::from(u16::from(status.code)));
-    failure.headers_mut().insert("grpc-message", HeaderValue::from_static(status.message));
-    failure
-}
-
-fn response(body: Unary) -> Response<Unary> {
-    let mut response = Response::new(body);
-    *response.status_mut() = StatusCode::OK;
+fn head() -> Response<()> {
+    let mut response = Response::new(());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     response
 }

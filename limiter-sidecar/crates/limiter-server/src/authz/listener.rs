@@ -8,7 +8,6 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net as unix;
 use std::path::{Path, PathBuf};
 
-use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use crate::options::{ConfigError, Listen};
@@ -108,8 +107,8 @@ pub(super) enum Listener {
 
 /// A connection of either kind.
 pub(super) enum Stream {
-    Unix(TokioIo<UnixStream>),
-    Tcp(TokioIo<TcpStream>),
+    Unix(UnixStream),
+    Tcp(TcpStream),
 }
 
 impl Listener {
@@ -123,12 +122,12 @@ impl Listener {
 
     pub(super) async fn accept(&self) -> io::Result<Stream> {
         match self {
-            Self::Unix(listener) => Ok(Stream::Unix(TokioIo::new(listener.accept().await?.0))),
+            Self::Unix(listener) => Ok(Stream::Unix(listener.accept().await?.0)),
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 // Answers are small and waited for; Nagle's algorithm would hold them back.
                 stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(TokioIo::new(stream)))
+                Ok(Stream::Tcp(stream))
             }
         }
     }

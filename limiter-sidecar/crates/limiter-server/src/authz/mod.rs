@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Envoy's external authorization over HTTP/2: accepts connections, routes the two methods, drains at the end.
 //!
-//! hyper directly, because two unary methods do not pay for a gRPC framework. Decides nothing itself.
+//! The HTTP/2 library directly, because two unary methods pay for no framework. Decides nothing itself.
 
 mod answer;
+mod call;
 mod charge;
 mod check;
 mod claims;
@@ -22,29 +23,21 @@ mod queue;
 mod refunds;
 mod wire;
 
-use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Method, Request, Response};
-use hyper::body::Incoming;
-use hyper::rt::{Read, Write};
-use hyper::server::conn::http2;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioExecutor;
+use bytes::Bytes;
+use h2::server::Builder;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use self::grpc::{Status, Unary};
 use self::listener::{Listener, Stream};
 
 pub(crate) use self::check::Decider;
 pub(crate) use self::listener::{Bound, bind, bind_tcp};
-
-const CHECK: &str = "/envoy.service.auth.v3.Authorization/Check";
-const HEALTH: &str = "/grpc.health.v1.Health/Check";
 
 /// Decisions that may be under way on one connection. Envoy opens one connection per worker thread and has its own
 /// circuit breaker below this.
@@ -90,48 +83,30 @@ pub(crate) async fn serve(bound: Bound, decider: Arc<Decider>, mut drain: Drain)
 }
 
 /// Serves one connection.
-async fn converse<S>(stream: S, decider: Arc<Decider>, mut drain: Drain)
-where
-    S: Read + Write + Unpin + Send + 'static,
-{
-    let service = service_fn(move |request| {
-        let decider = Arc::clone(&decider);
-        async move { Ok::<_, Infallible>(call(request, &decider).await) }
-    });
-    let mut server = http2::Builder::new(TokioExecutor::new());
+async fn converse<S: AsyncRead + AsyncWrite + Unpin>(stream: S, decider: Arc<Decider>, mut drain: Drain) {
+    let mut server = Builder::new();
     server
-        .auto_date_header(false)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_window_size(STREAM_WINDOW_BYTES)
         .max_concurrent_streams(MAX_STREAMS)
         .max_pending_accept_reset_streams(MAX_RESET_STREAMS)
         .max_local_error_reset_streams(None)
         .max_header_list_size(MAX_HEADER_LIST_BYTES);
-    let mut connection = pin!(server.serve_connection(stream, service));
     // However a connection ends, its calls have been answered or the peer is gone: nothing to report.
-    tokio::select! {
-        _ended = connection.as_mut() => return,
-        _ = drain.changed() => connection.as_mut().graceful_shutdown(),
+    let Ok(mut connection) = server.handshake::<_, Bytes>(stream).await else { return };
+    let mut draining = false;
+    let mut drained = pin!(drain.changed());
+    loop {
+        tokio::select! {
+            biased;
+            accepted = connection.accept() => match accepted {
+                Some(Ok((request, answer))) => { tokio::spawn(call::serve(request, answer, Arc::clone(&decider))); }
+                Some(Err(_)) | None => return,
+            },
+            _ = drained.as_mut(), if !draining => {
+                draining = true;
+                connection.graceful_shutdown();
+            }
+        }
     }
-    let _ended = connection.await;
-}
-
-async fn call(request: Request<Incoming>, decider: &Decider) -> Response<Unary> {
-    let answer = match (request.method(), request.uri().path()) {
-        (&Method::POST, CHECK) => check(request, decider).await,
-        (&Method::POST, HEALTH) => health(request.into_body(), decider).await,
-        _ => Err(Status::UNKNOWN_METHOD),
-    };
-    answer.unwrap_or_else(grpc::failure)
-}
-
-async fn check(request: Request<Incoming>, decider: &Decider) -> Result<Response<Unary>, Status> {
-    let patience = patience::of(request.headers());
-    let message = grpc::read_message(request.into_body()).await?;
-    Ok(grpc::answer(decider.check(message, patience).await?))
-}
-
-async fn health(body: Incoming, decider: &Decider) -> Result<Response<Unary>, Status> {
-    let message = grpc::read_message(body).await?;
-    Ok(grpc::answer(health::answer(&message, decider.is_ready())?))
 }
