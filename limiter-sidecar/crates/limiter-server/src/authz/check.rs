@@ -94,7 +94,10 @@ impl Decider {
         // Boxed, so that a request that is held keeps nothing of what deciding it took.
         match Box::pin(self.decide(message, patience)).await? {
             (answer, None) => Ok(answer),
-            (answer, Some(Held { waiting, refusal })) => Ok(Queue::wait(waiting).await.map_or(refusal, |()| answer)),
+            // The same for what waiting takes, which most requests do not.
+            (answer, Some(Held { waiting, refusal })) => {
+                Ok(Box::pin(Queue::wait(waiting)).await.map_or(refusal, |()| answer))
+            }
         }
     }
 

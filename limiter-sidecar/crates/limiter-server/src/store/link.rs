@@ -5,6 +5,7 @@
 //! away. So a question that is answered proves that all earlier ones were: counting both sides tells how many are still
 //! with the server, including the abandoned ones.
 
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -74,7 +75,8 @@ impl Link {
     /// The failure; `Timeout` also when too many questions are unanswered already.
     pub(super) async fn ask(&self, command: &Cmd, deadline: Instant) -> Result<Value, RedisOrTimeout> {
         let mut connection = self.connection.clone();
-        self.answer(connection.send_packed_command(command), deadline).await
+        // Pinned here, because a future that is handed on has a place on each way that it takes.
+        self.answer(pin!(connection.send_packed_command(command)), deadline).await
     }
 
     /// Asks a node about a slot that is on its way to it. What allows that holds for the next command of the connection
@@ -87,13 +89,13 @@ impl Link {
         both.add_command(redis::cmd("ASKING")).add_command(command);
         let mut connection = self.connection.clone();
         let sent = async { connection.send_packed_commands(&both, 1, 1).await };
-        let answer = self.answer(async { sent.await.map(|mut answers| answers.pop().unwrap_or(Value::Nil)) }, deadline);
-        answer.await
+        let sent = pin!(async { sent.await.map(|mut answers| answers.pop().unwrap_or(Value::Nil)) });
+        self.answer(sent, deadline).await
     }
 
     async fn answer(
         &self,
-        sending: impl Future<Output = RedisResult<Value>>,
+        sending: Pin<&mut impl Future<Output = RedisResult<Value>>>,
         deadline: Instant,
     ) -> Result<Value, RedisOrTimeout> {
         if self.outstanding() >= MAX_OUTSTANDING {

@@ -99,7 +99,12 @@ impl Node {
         deadline: Instant,
     ) -> Result<Value, RedisOrTimeout> {
         let ask = async |command| {
-            if arriving { link.ask_on_arrival(command, deadline).await } else { link.ask(&command, deadline).await }
+            if arriving {
+                // Boxed, because every request would have room for what hardly any needs.
+                Box::pin(link.ask_on_arrival(command, deadline)).await
+            } else {
+                link.ask(&command, deadline).await
+            }
         };
         match ask(script.by_name(call)).await {
             Err(error) if error.is_missing_script() => ask(script.by_text(call)).await,
