@@ -65,6 +65,29 @@ async def test_a_breaker_closes_by_itself_where_no_request_comes_that_could_prob
     assert not breaker_is_open(sidecar)
 
 
+@pytest.mark.requirement("R21", "R24")
+async def test_a_probe_that_meets_a_spoilt_key_closes_the_breaker_too(
+    store: Store, toxiproxy: Toxiproxy, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """D35: the server has answered. One key that nobody can count must not keep it from all others."""
+    proxy = toxiproxy.to(store.port)
+    sidecar = start_sidecar(proxy.url)
+    sidecar.publish(single())
+    async with Envoy.beside(sidecar.socket) as envoy:
+        await ask_until(sidecar, envoy, "Up")
+        await envoy.key("spoilt")
+        with store.client() as client:
+            for key in client.keys("weir:*"):
+                client.delete(key)
+                client.hset(key, "somebody", "else")
+        with proxy.toxic("latency", latency=50):
+            await open_breaker(sidecar, envoy)
+        async with asyncio.timeout(30):
+            while breaker_is_open(sidecar):
+                assert (await envoy.key("spoilt")).headers == {"x-ratelimit-mode": "open"}
+        assert sidecar.metric("weir_store_failures_total", reason="wrongtype") > 0
+
+
 @pytest.mark.requirement("R21")
 async def test_an_answer_after_the_deadline_reaches_nobody_else_and_its_charge_stays(
     store: Store, toxiproxy: Toxiproxy, start_sidecar: Callable[..., Sidecar]

@@ -158,6 +158,10 @@ impl Node {
         }
         if failure.counts_against_server() {
             self.tell_breaker(error);
+        } else if self.guard.is_tripped() {
+            // It was probed and has answered in time. Else a spoilt key that is much asked for would take every probe, and
+            // with them the store from everybody.
+            self.answered();
         }
         failure
     }
