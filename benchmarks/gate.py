@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-TOLERANCE = 0.03  # counts repeat within 1 %
+TOLERANCE = 0.03  # counts repeat within 2 %
 
 Counts = Mapping[str, Mapping[str, float]]  # section (what was counted, with its version) -> scenario -> instructions
 
