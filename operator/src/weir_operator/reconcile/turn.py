@@ -143,14 +143,16 @@ class GatewayTurn:
             return self._too_large(closed)
         ours = {MANAGED_BY_LABEL: MANAGER, GATEWAY_LABEL: name}
         actions = plan(observed.config_maps, (rules, closed, self._envoy), ours)
-        write = Apply(rules)
-        if write in actions:
-            await self._publish(write)
+        # Envoy's part first: a Closed rule that the limiters run and a dead limiter would open is none.
+        writes = Apply(closed), Apply(rules)
+        for write in writes:
+            if write in actions:
+                await self._publish(write)
         # From here on the limiters run these rules, whatever becomes of the rest.
         self._note_published(rules, compiled.ruleset, base)
         self._owners = owners
         for action in actions:
-            if action != write:
+            if action not in writes:
                 await self._do(action)
         self._measure(compiled, rules, actions)
         return bool(actions)
@@ -161,9 +163,9 @@ class GatewayTurn:
         logger.error("ruleset not published: %s", why, extra={"gateway": self._gateway.name})
         return False
 
-    async def _publish(self, rules: Apply) -> None:
+    async def _publish(self, write: Apply) -> None:
         try:
-            await self._do(rules)
+            await self._do(write)
         except Stalled as error:
             self._publish_error = str(error)
             raise

@@ -322,6 +322,30 @@ async def test_closed_rules_that_are_too_large_for_envoy_leave_everything_as_it_
     }
 
 
+@pytest.mark.requirement("R22", "R45")
+async def test_closed_rules_that_cannot_be_written_for_envoy_are_not_published_either(world: Any) -> None:
+    """As when a role of one's own lacks the permission for the new ConfigMap: no condition may say that they hold."""
+    world.policy(rules=KEYED)
+    await world.settle()
+    before = world.live()
+    written = world.cluster.apply
+
+    async def refuse_closed(manifest: Any) -> Any:
+        if manifest["metadata"]["name"] == "edge-closed":
+            raise Stalled("cannot patch configmaps edge-closed: forbidden")
+        return await written(manifest)
+
+    world.cluster.apply = refuse_closed
+    world.policy(rules=[{**KEYED[0], "onStoreFailure": {"mode": "Closed"}}])
+    with pytest.raises(Stalled, match="forbidden"):
+        await world.settle()
+    assert world.live() == before
+    assert world.conditions()["Ready"] == ("False", "RenderFailed")
+    world.cluster.apply = written
+    await world.settle()
+    assert world.conditions()["Ready"] == ("True", "Ready")
+
+
 async def test_a_limiter_ahead_of_a_restored_backup_is_overtaken(world: Any) -> None:
     world.policy()
     await world.settle()
