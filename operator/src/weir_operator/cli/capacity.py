@@ -16,6 +16,9 @@ from weir_operator.domain.capacity import Demand, Plan, TooHotError, plan, shown
 
 EXIT_IMPOSSIBLE = 1
 _SUFFIXES = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
+_MOST = 10**15  # arbitrary, more of anything than there is; Python's own end of numbers is no message
+_LEAST_GB = 0.001  # for the store a maxmemory of 0 would mean that there is no limit
+_QUOTED = 32  # characters of what was written, in a message
 _ADVICE = (
     "a subject cannot be divided: give it rules with scope Instance, or let more than one subject share its traffic"
 )
@@ -95,7 +98,7 @@ def _needs(demand: Demand, found: Plan) -> dict[str, float]:
         "primaries_per_region": found.primaries,
         "primaries": found.primaries * regions,
         "servers": found.primaries * (1 + demand.replicas) * regions,
-        "maxmemory_gb": round(found.primary_gb, 3),
+        "maxmemory_gb": max(round(found.primary_gb, 3), _LEAST_GB),
         "limiters_per_region": found.limiters,
         "threads_per_limiter": found.limiter_threads,
         "limiter_cores": round(found.limiter_cores * regions, 2),
@@ -144,7 +147,10 @@ def _number(text: str) -> float:
     found = re.fullmatch(r"(\d+(?:_\d+)*(?:\.\d+)?)([kMG]?)", text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no number such as 2400, 2.4k or 20M")
-    return float(found[1]) * _SUFFIXES[found[2]]
+    number = float(found[1]) * _SUFFIXES[found[2]]
+    if number > _MOST:
+        raise argparse.ArgumentTypeError(f"{text[:_QUOTED]!r} is more than {_MOST:,}")
+    return number
 
 
 def _whole(least: int) -> Callable[[str], int]:

@@ -89,6 +89,8 @@ def test_a_subject_that_is_too_hot_for_one_primary_is_impossible_and_says_what_t
     ("arguments", "words"),
     [
         (["--rps", "0"], "--rps: '0' is not above 0"),
+        (["--rps", "9" * 400], "is more than 1,000,000,000,000,000"),
+        (["--limiters", "9" * 400], "is more than 1,000,000,000,000,000"),
         (["--rps", "many"], "--rps: 'many' is no number such as 2400, 2.4k or 20M"),
         (["--rules", "1.5"], "--rules: '1.5' is no whole number from 1"),
         (["--hot-share", "40"], "--hot-share: '40' is no share between 0 and 1"),
@@ -106,6 +108,11 @@ def test_what_cannot_be_meant_is_refused_by_the_options_name(
         status = ended.code
     assert status == 2
     assert words in capsys.readouterr().err
+
+
+def test_no_plan_asks_for_a_store_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """For Redis and Valkey a maxmemory of 0 is none at all."""
+    assert planned(capsys, ["--rps", "1", "--subjects", "1", "--rules", "1"])["needs"]["maxmemory_gb"] > 0
 
 
 def test_what_must_be_given_is_named(capsys: pytest.CaptureFixture[str]) -> None:
