@@ -65,7 +65,11 @@ def render_closed(ruleset: Ruleset, gateway: Gateway) -> Mapping[str, Any] | Rul
     )
     text = json.dumps({"version_info": digest, "resources": [resource]}, separators=(",", ":"))
     if len(text) > MAX_PLAIN_BYTES:
-        return RulesetTooLarge(len(text), MAX_PLAIN_BYTES, "Closed rules take {size} bytes for Envoy")
+        what, remedy = (
+            "Closed rules take {size} bytes for Envoy",
+            "give policies with Closed rules fewer hosts and routes",
+        )
+        return RulesetTooLarge(len(text), MAX_PLAIN_BYTES, what, remedy)
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

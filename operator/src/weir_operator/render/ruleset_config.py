@@ -51,11 +51,12 @@ class RulesetTooLarge:
     size: int
     limit: int = MAX_GZIP_BYTES
     what: str = "rules take {size} bytes packed"
+    remedy: str = "delete overrides that have expired"
 
     def __str__(self) -> str:
         return (
             f"the gateway's {self.what.format(size=self.size)}, a ConfigMap holds {self.limit}; "
-            "spread the policies over more gateways, or delete overrides that have expired"
+            f"spread the policies over more gateways, or {self.remedy}"
         )
 
 

@@ -124,6 +124,8 @@ def test_more_than_a_config_map_holds_is_refused_in_plain_words() -> None:
     refusal = render_closed(Ruleset("edge", tuple(many)), GATEWAY)
     assert isinstance(refusal, RulesetTooLarge)
     assert re.match(r"the gateway's Closed rules take \d+ bytes for Envoy, a ConfigMap holds 900000", str(refusal))
+    assert "overrides" not in str(refusal)  # none is in it
+    assert "fewer hosts and routes" in str(refusal)
 
 
 @pytest.mark.requirement("R22")
