@@ -10,18 +10,19 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from weir_operator.api.types import ApiModel, Count, Duration, parse_duration_us, validations
+from weir_operator.api.types import DURATION_FORM, ApiModel, Count, Duration, parse_duration_us, validations
 from weir_operator.domain import specs
 from weir_operator.domain.limits import MAX_LOGGED, MAX_QUEUE, Algorithm, Calendar
 
 Queue = Annotated[int, Field(ge=0, le=MAX_QUEUE)]
 
-SHORTEST_PERIOD = ("!has(self.period) || duration(self.period) >= duration('1ms')", "must be at least 1ms", ".period")
-SHORTEST_DELAY = (
-    "!has(self.maxDelay) || duration(self.maxDelay) >= duration('1ms')",
-    "must be at least 1ms",
-    ".maxDelay",
-)
+
+def _shortest(field: str) -> tuple[str, str, str]:
+    is_duration, value = f"self.{field}.matches(r'{DURATION_FORM}')", f"duration(self.{field})"
+    return f"!has(self.{field}) || !{is_duration} || {value} >= duration('1ms')", "must be at least 1ms", f".{field}"
+
+
+SHORTEST_PERIOD, SHORTEST_DELAY = _shortest("period"), _shortest("maxDelay")
 _ANY_ALGORITHM = (
     (
         "has(self.period) || has(self.calendar)",

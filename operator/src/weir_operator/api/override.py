@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 from weir_operator.api.limits import SHORTEST_DELAY, SHORTEST_PERIOD, Queue
 from weir_operator.api.types import (
     AS_SET,
+    FACTOR_RANGE,
     ApiModel,
     Count,
     Duration,
@@ -81,11 +82,7 @@ class RateLimitOverrideSpec(ApiModel):
                 "must be given with action Multiply, and only then",
                 ".factor",
             ),
-            (
-                "!has(self.factor) || double(self.factor) > 0.0 && double(self.factor) <= 1000.0",
-                "must be above 0 and at most 1000",
-                ".factor",
-            ),
+            FACTOR_RANGE,
             (
                 "!has(self.startsAt) || !has(self.expiresAt) || self.startsAt < self.expiresAt",
                 "must be before expiresAt",

@@ -14,6 +14,7 @@ from weir_operator.api.limits import COST_RULES, PLAN_RULES, Limit, PlanLimit
 from weir_operator.api.sources import KeySource, PlanSource
 from weir_operator.api.types import (
     AS_SET,
+    FACTOR_RANGE,
     SERVER_DEFAULT,
     ApiModel,
     Cidr,
@@ -141,11 +142,7 @@ class StoreFailure(ApiModel):
                 "must only be given with share Full, which it multiplies",
                 ".factor",
             ),
-            (
-                "!has(self.factor) || double(self.factor) > 0.0 && double(self.factor) <= 1000.0",
-                "must be above 0 and at most 1000",
-                ".factor",
-            ),
+            FACTOR_RANGE,
         )
     )
 

@@ -91,13 +91,23 @@ def _subject_value(value: object) -> SubjectValue:
     raise PydanticCustomError("subject", "is neither a text nor a map with sha256 alone")
 
 
+# What is no duration or no number at all the pattern has refused: a rule that read it all the same would break on it,
+# and add an error that helps nobody. So such rules ask `matches` first.
+DURATION_FORM = r"^([0-9]{1,5}(h|m|s|ms)){1,4}$"
 Duration = Annotated[
     str,
-    StringConstraints(pattern=r"^([0-9]{1,5}(h|m|s|ms)){1,4}$"),
+    StringConstraints(pattern=DURATION_FORM),
     Field(max_length=28, json_schema_extra={"example": "1s"}),
 ]
 Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
-Factor = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,4}(\.[0-9]{1,3})?$", max_length=8)]
+_FACTOR = r"^[0-9]{1,4}(\.[0-9]{1,3})?$"
+Factor = Annotated[str, StringConstraints(pattern=_FACTOR, max_length=8)]
+FACTOR_RANGE = (
+    f"!has(self.factor) || !self.factor.matches(r'{_FACTOR}') || "
+    "double(self.factor) > 0.0 && double(self.factor) <= 1000.0",
+    "must be above 0 and at most 1000",
+    ".factor",
+)
 HeaderName = Annotated[str, StringConstraints(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_length=128)]
 HeaderValue = Annotated[str, StringConstraints(min_length=1, max_length=MAX_VALUE)]
 Host = Annotated[
