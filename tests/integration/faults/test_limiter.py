@@ -13,6 +13,8 @@ import pytest
 from lab.processes import free_port
 from lab.store import Store
 from lab.waiting import eventually
+from rig.documents import document, limit, override, policy, rule
+from rig.envoy import Envoy
 from rig.fake_clock import FakeClock
 from rig.judge import judge, judge_recovery, judge_waits
 from rig.modes import rules
@@ -84,6 +86,24 @@ async def test_a_clock_that_jumps_by_hours_beside_one_that_is_right(
     for during in shifted:
         judge_recovery(during)
     await judge(traffic)
+
+
+@pytest.mark.requirement("R16", "R24")
+async def test_a_clock_that_jumps_begins_no_override(
+    tmp_path: Path, frail: Store, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """D02, D46: a subject that is blocked asks no store, so nobody would tell the limiter what time it is."""
+    clock = FakeClock(tmp_path / "shift")
+    clock.shift(0)
+    sidecar = start_sidecar(frail.url, env=clock.env)
+    with frail.client() as client:
+        now_s, _ = client.time()
+    later = override("k", action="Block", notBefore=now_s + 3600)
+    sidecar.publish(document(policy(rule(limit=limit(10, period_s=3600))), overrides=[later]))
+    async with Envoy.beside(sidecar.socket) as envoy:
+        assert (await envoy.key("k")).allowed
+        clock.shift(HOURS)
+        assert [(await envoy.key("k")).status for _ in range(3)] == [200] * 3
 
 
 def applied_at_h(sidecar: Sidecar) -> float:

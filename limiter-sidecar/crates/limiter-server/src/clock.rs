@@ -7,12 +7,26 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use tokio::time::Instant;
+
 const US_PER_MS: u64 = 1_000;
 
-/// How far the store's clock is from this machine's, as its latest answer showed.
-#[derive(Debug, Default)]
+/// Of a clock that has heard from no store.
+const NOTHING_HEARD: i64 = i64::MIN;
+
+/// The store's clock, as its latest answer showed it. It goes on by the time that has passed since, and not by this machine's
+/// clock, which somebody may set.
+#[derive(Debug)]
 pub(crate) struct StoreClock {
+    born: Instant,
+    /// How far the store's time is ahead of the time since `born`.
     ahead_us: AtomicI64,
+}
+
+impl Default for StoreClock {
+    fn default() -> Self {
+        Self { born: Instant::now(), ahead_us: AtomicI64::new(NOTHING_HEARD) }
+    }
 }
 
 /// Milliseconds since the epoch; 0 for a machine whose clock stands before it.
@@ -29,19 +43,22 @@ fn local_us() -> u64 {
 impl StoreClock {
     /// Microseconds since the epoch by the store's clock; by this machine's while no store has answered.
     pub(crate) fn now_us(&self) -> u64 {
-        local_us().saturating_add_signed(self.ahead_us.load(Ordering::Relaxed))
+        match self.ahead_us.load(Ordering::Relaxed) {
+            NOTHING_HEARD => local_us(),
+            ahead_us => self.age_us().saturating_add_signed(ahead_us),
+        }
     }
 
     /// Learns from an answer that has just come: the store's time when it was made. What it says too little is the way
     /// back, which a deadline bounds.
     pub(crate) fn learn(&self, store_us: u64) {
-        self.ahead_us.store(ahead_us(store_us, local_us()), Ordering::Relaxed);
+        let ahead_us = i128::from(store_us) - i128::from(self.age_us());
+        self.ahead_us.store(i64::try_from(ahead_us).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
-}
 
-fn ahead_us(store_us: u64, local_us: u64) -> i64 {
-    let distance = i64::try_from(store_us.abs_diff(local_us)).unwrap_or(i64::MAX);
-    if store_us < local_us { -distance } else { distance }
+    fn age_us(&self) -> u64 {
+        u64::try_from(self.born.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
 }
 
 #[cfg(test)]
