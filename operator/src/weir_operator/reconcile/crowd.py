@@ -22,18 +22,29 @@ class Crowd:
         """Take the number of limiters in the settings: until they have had time to answer, all of them are there."""
         self.count = max(addresses, 1)
         """How many there are, never 0: whoever reads it is one."""
-        self._since_s = now_s
+        self._since_s = self._asked_s = now_s
+        self._deaf_s = 0.0
         self._floor = self.count
         self._heard_s: dict[str, float] = {}
 
     def recall(self, published: int | None, now_s: float) -> None:
         """Begin with the number that is published, so that a restart of the operator changes nothing by itself."""
-        self._since_s = now_s
+        self._since_s = self._asked_s = now_s
         if published is not None:
             self.count = self._floor = min(published, self._floor)
 
     def hear(self, reports: Iterable[LimiterReport], now_s: float) -> None:
-        """Note who answers. Only now is it known who has fallen silent: while nobody was asked, nobody could answer."""
-        self._heard_s |= {report.address: now_s for report in reports if not report.error}
-        alive = sum(now_s - heard_s < SILENT_FOR_S for heard_s in self._heard_s.values())
-        self.count = max(alive, self._floor if now_s - self._since_s < SILENT_FOR_S else 1)
+        """Note who answers. Only now is it known who has fallen silent: while nobody was asked, nobody could answer.
+
+        Silence of all tells of the operator's own network, not of them: such a time counts for nobody. Else an operator
+        that is cut off from its limiters, but not from the API server, would tell each of them that it is the only one.
+        """
+        answering = [report.address for report in reports if not report.error]
+        passed_s, self._asked_s = now_s - self._asked_s, now_s
+        if not answering:
+            self._deaf_s += passed_s
+            return
+        listened_s = now_s - self._deaf_s
+        self._heard_s |= dict.fromkeys(answering, listened_s)
+        alive = sum(listened_s - heard_s < SILENT_FOR_S for heard_s in self._heard_s.values())
+        self.count = max(alive, self._floor if listened_s - self._since_s < SILENT_FOR_S else 1)

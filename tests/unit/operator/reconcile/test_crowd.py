@@ -57,6 +57,20 @@ def test_while_nobody_was_asked_nobody_has_fallen_silent() -> None:
     assert crowd.count == 2
 
 
+@pytest.mark.requirement("R22")
+def test_an_operator_that_hears_nobody_tells_nobody_that_it_is_alone() -> None:
+    """D41: the operator's own network is away, the limiters serve on, and their store may be away as well."""
+    crowd = Crowd(4, 0.0)
+    crowd.hear(reports(True, True, True, True), 100.0)
+    for second in range(102, 400, 2):
+        crowd.hear(reports(False, False, False, False), float(second))
+        assert crowd.count == 4
+    crowd.hear(reports(True, False, False, False), 400.0)
+    assert crowd.count == 4, "who answers a little later has not fallen silent"
+    crowd.hear(reports(True, False, False, False), 400.0 + SILENT_FOR_S)
+    assert crowd.count == 1
+
+
 def test_there_is_always_the_one_that_reads_it() -> None:
     crowd = Crowd(0, 0.0)
     assert crowd.count == 1
