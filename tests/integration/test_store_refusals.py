@@ -67,6 +67,34 @@ async def test_a_call_that_fails_at_one_rule_charges_none(store: Store, sidecar:
         assert client.get(bucket) == kept[bucket]
 
 
+@pytest.mark.requirement("R23", "R24")
+async def test_a_full_store_that_is_seldom_asked_stays_down_until_it_takes_writes(
+    tmp_path: Path, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """D35: it answers pings. Else it would be told as up, and as down with the next request, until it has room."""
+    store = start_store(tmp_path, name="full")
+    try:
+        sidecar = start_sidecar(store.url)
+        sidecar.wait_store("Up")
+        sidecar.publish(single())
+        with store.client() as client:
+            client.config_set("maxmemory", 1)
+            async with Envoy.beside(sidecar.socket) as envoy:
+                assert (await envoy.key("k")).headers == OPEN
+                eventually(lambda: tried(client) >= 4, 20, what="the limiter has tried some times whether it can write")
+                assert sidecar.log().count("store is up") == 1
+                client.config_set("maxmemory", 0)
+                sidecar.wait_store("Up")
+                assert "ratelimit" in (await envoy.key("k")).headers
+    finally:
+        store.stop()
+
+
+def tried(client: redis.Redis) -> int:
+    """How often somebody has tried to write beside the script, in vain."""
+    return int(client.info("commandstats").get("cmdstat_psetex", {"rejected_calls": 0})["rejected_calls"])
+
+
 @contextmanager
 def running_for_ever(store: Store) -> Iterator[None]:
     """Somebody's script that does not end, until it is killed."""

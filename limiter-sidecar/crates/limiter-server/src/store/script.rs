@@ -113,6 +113,14 @@ impl Script {
     }
 }
 
+/// Asks a server whether it takes writes, which is what decisions need: one that is full, or a replica, answers a PING as
+/// ever. The key, none of a counter, is gone after a millisecond. The rights are those that the scripts need.
+pub(super) fn try_write() -> Cmd {
+    let mut command = redis::cmd("PSETEX");
+    command.arg("weir:0:{probe}:x").arg(1).arg("x");
+    command
+}
+
 fn sha_of(text: &str) -> String {
     redis::Script::new(text).get_hash().to_owned()
 }

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::link::{Link, RedisOrTimeout};
 use super::node::{LATE, Node};
+use super::script;
 use crate::pause::jittered;
 
 /// How often an open link is looked at.
@@ -120,7 +121,7 @@ async fn watch(node: &Node, link: &Arc<Link>) {
         }
         // Where no request comes that could probe, nobody else finds out that the server is well again.
         let forgotten = doubt.lasts(node, Instant::now()) || node.guard.wants_probe(TICK);
-        if forgotten && is_well(&link.ask(&redis::cmd("PING"), Instant::now() + node.patience).await) {
+        if forgotten && is_well(&link.ask(&script::try_write(), Instant::now() + node.patience).await) {
             node.answered();
         }
         let answered = link.answered();
@@ -142,9 +143,10 @@ async fn watch(node: &Node, link: &Arc<Link>) {
     }
 }
 
-/// Whether a server has answered a probe as it should.
+/// Whether a server has answered a probe as it should. One of a cluster that has other slots names the node of this one.
 fn is_well(answer: &Result<Value, RedisOrTimeout>) -> bool {
-    answer.is_ok() || answer.as_ref().is_err_and(RedisOrTimeout::is_refused_right)
+    let is_sound = |error: &RedisOrTimeout| error.is_refused_right() || error.redirection().is_some();
+    answer.as_ref().map_or_else(is_sound, |_| true)
 }
 
 /// Whether a server did not answer a probe. A user who may not PING is refused by a server that lives.
