@@ -151,9 +151,9 @@ class StoreFailure(ApiModel):
     limiter itself gives no answer. Local: each limiter grants its share of the limit, counted in its own memory by the
     same algorithm."""
     share: Share | None = None
-    """Local: Split divides the limit by the number of the gateway's limiters, so that together they grant no more than
-    the whole; what is counted in whole requests is rounded down, but never below 1. Full grants the limit in each of
-    them. Left out: Split."""
+    """Local: Split divides the limit by the number of limiters that the operator reaches, so that together these grant
+    no more than the whole; what is counted in whole requests is rounded down, but never below 1. Full grants the limit
+    in each of them. Left out: Split."""
     factor: Factor | None = None
     """Beside share Full, in quotes: each limiter grants so many times the limit, like `"2"`; above 0, at most 1000, up
     to three decimals. Left out: once."""
