@@ -2,7 +2,7 @@
 //! Claims of the verified token, read in place out of the metadata that Envoy sends along.
 //!
 //! Nothing is decoded before a rule asks for a claim, and then only what lies on the way to it. Knows the wire format of
-//! `envoy.config.core.v3.Metadata` and `google.protobuf.Struct`; a message that breaks it holds no claim.
+//! `envoy.config.core.v3.Metadata` and `google.protobuf.Struct`; of a broken message, what comes before that is read.
 
 use limiter_core::claims::{Claim, Claims, MAX_LIST_DEPTH, PayloadPlace};
 

@@ -96,6 +96,12 @@ fn a_payload_elsewhere_is_none() {
     }
 }
 
+#[test]
+fn what_comes_before_a_break_is_read() {
+    let broken = [metadata(&structure(&[("c", text("x"))])), vec![0xff]].concat();
+    asked(&broken, &["c"], |found| assert_eq!(Some(Claim::Text("x")), found));
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_reading_fail(noise in prop::collection::vec(any::<u8>(), 0..40), at in 0_usize..60) {
