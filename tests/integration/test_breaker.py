@@ -9,8 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from lab.store import Store
+from lab.waiting import eventually
 from rig.asking import ask_until
-from rig.documents import limit, single
+from rig.documents import leaky, limit, single
 from rig.envoy import Envoy
 from rig.sidecar import Sidecar
 from rig.toxiproxy import Toxiproxy
@@ -114,7 +115,35 @@ async def test_an_answer_after_the_deadline_reaches_nobody_else_and_its_charge_s
         assert sidecar.metric("weir_store_failures_total", reason=reason) == 0
 
 
+@pytest.mark.requirement("R21")
+async def test_what_is_given_back_passes_an_open_breaker_and_closes_none(
+    store: Store, toxiproxy: Toxiproxy, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """Nobody waits for a refund, so 50 ms are soon enough for it; for a decision they are not."""
+    proxy = toxiproxy.to(store.port)
+    sidecar = start_sidecar(proxy.url)
+    sidecar.publish(single(limit=leaky(1, period_s=3600, queue=1, max_delay_s=7200)))
+    async with Envoy.beside(sidecar.socket, within_s=100_000) as envoy:
+        await ask_until(sidecar, envoy, "Up")
+        held = []
+        async with asyncio.timeout(20):
+            while sidecar.metric("weir_held_requests") == 0:
+                held.append(asyncio.ensure_future(envoy.key("gone")))
+                await asyncio.wait(held, timeout=0.1)
+        with proxy.toxic("latency", latency=50):
+            await open_breaker(sidecar, envoy)
+            for request in held:
+                request.cancel()
+            await asyncio.to_thread(eventually, lambda: given_back(sidecar) > 0, 20, what="a charge is given back")
+            assert breaker_is_open(sidecar)
+
+
 FULL = '"burst";r=4;t=720'  # of a client's first request
+
+
+def given_back(sidecar: Sidecar) -> float:
+    """How many charges of clients that went away the store has taken back."""
+    return sidecar.metric("weir_refunds_total", reason="client_gone", outcome="done")
 
 
 def breaker_is_open(sidecar: Sidecar) -> bool:

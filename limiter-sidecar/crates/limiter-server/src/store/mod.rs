@@ -118,18 +118,20 @@ impl Store {
         self.run(&script::REFUND, &refund, deadline).await.map(drop)
     }
 
-    async fn run(&self, script: &Script, call: &impl Call, deadline: Instant) -> Result<Value, StoreFailure> {
+    async fn run<C: Call>(&self, script: &Script, call: &C, deadline: Instant) -> Result<Value, StoreFailure> {
         let node = match &self.topology {
             Topology::Single(node) => node,
             Topology::Cluster(cluster) => return cluster.run(script, call, deadline).await,
         };
         let link = node.first_link(deadline).await.ok_or(StoreFailure::Connection)?;
-        if !node.guard.admits() {
+        if C::IS_AWAITED && !node.guard.admits() {
             return Err(StoreFailure::Breaker);
         }
         match node.run(&link, script, call, false, deadline).await {
             Ok(value) => {
-                node.decided();
+                if C::IS_AWAITED {
+                    node.decided();
+                }
                 Ok(value)
             }
             Err(error) => Err(node.failed(&link, &error)),

@@ -47,6 +47,9 @@ pub fn scripts() -> [(&'static str, &'static str); 2] {
 
 /// What a script is called with.
 pub(super) trait Call {
+    /// Whether a request waits for it. What nobody waits for passes an open breaker, and closes none: it may take longer.
+    const IS_AWAITED: bool;
+
     /// The hash slot of its keys, which must all be in one.
     fn slot(&self) -> u16;
 
@@ -56,6 +59,8 @@ pub(super) trait Call {
 
 /// A decision: the store's own clock counts, so that the limiters' clocks need not agree.
 impl Call for StoreCall {
+    const IS_AWAITED: bool = true;
+
     fn slot(&self) -> u16 {
         self.keys.first().map_or(0, |key| slot_of(key.as_bytes()))
     }
@@ -76,6 +81,8 @@ pub(super) struct Refund<'a> {
 }
 
 impl Call for Refund<'_> {
+    const IS_AWAITED: bool = false;
+
     fn slot(&self) -> u16 {
         self.call.slot()
     }

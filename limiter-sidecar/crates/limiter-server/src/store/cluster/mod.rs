@@ -83,10 +83,10 @@ impl Cluster {
     ///
     /// # Errors
     /// The failure, at the latest at `deadline`; at once while the slot's node is known to be away.
-    pub(super) async fn run(
+    pub(super) async fn run<C: Call>(
         &self,
         script: &Script,
-        call: &impl Call,
+        call: &C,
         deadline: Instant,
     ) -> Result<Value, StoreFailure> {
         let primary = self.map.load().primary(call.slot()).cloned();
@@ -101,18 +101,20 @@ impl Cluster {
         let (mut asked, mut arriving) = (address, false);
         for _ in 0..=REDIRECTIONS {
             let (node, link) = &place;
-            if !node.guard.admits() {
+            if C::IS_AWAITED && !node.guard.admits() {
                 return Err(StoreFailure::Breaker);
             }
             let error = match node.run(link, script, call, arriving, deadline).await {
                 Ok(value) => {
-                    node.decided();
+                    if C::IS_AWAITED {
+                        node.decided();
+                    }
                     return Ok(value);
                 }
                 Err(error) => error,
             };
             let redirection = error.redirection();
-            if redirection.is_some() {
+            if C::IS_AWAITED && redirection.is_some() {
                 node.answered();
             }
             let next = match redirection {
