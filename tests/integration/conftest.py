@@ -34,6 +34,15 @@ def store(module_store: Store) -> Store:
     return module_store
 
 
+@pytest.fixture
+def frail(tmp_path: Path) -> Iterator[Store]:
+    """A store of the test's own, to be broken."""
+    store = start_store(tmp_path, name="frail")
+    yield store
+    store.resume()
+    store.stop()
+
+
 @pytest.fixture(scope="session", params=[Flavour.REDIS, Flavour.VALKEY])
 def session_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreCluster]:
     """Three primaries, each with a replica: for all modules, because to agree takes them ten seconds."""

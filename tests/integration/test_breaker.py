@@ -13,23 +13,33 @@ from lab.waiting import eventually
 from rig.asking import ask_until
 from rig.documents import leaky, limit, single
 from rig.envoy import Envoy
-from rig.sidecar import Sidecar
-from rig.toxiproxy import Toxiproxy
+from rig.sidecar import Sidecar, prompt
+from rig.toxiproxy import Proxy, Toxiproxy
 
 
 @pytest.fixture
 def start_sidecar(start_sidecar: Callable[..., Sidecar]) -> Callable[..., Sidecar]:
     """With the deadline that users get, which is what this module is about."""
-    return lambda url, flags=(): start_sidecar(url, flags=("--store-deadline", "5ms", *flags))
+    return prompt(start_sidecar)
+
+
+@pytest.fixture
+def proxy(toxiproxy: Toxiproxy, store: Store) -> Proxy:
+    """The way to the store, to be made longer."""
+    return toxiproxy.to(store.port)
+
+
+@pytest.fixture
+def sidecar(start_sidecar: Callable[..., Sidecar], proxy: Proxy) -> Sidecar:
+    """A sidecar that asks through `proxy` and has no rules yet."""
+    return start_sidecar(proxy.url)
 
 
 @pytest.mark.requirement("R21")
 async def test_nobody_waits_for_a_store_whose_breaker_is_open_and_one_probe_closes_it(
-    store: Store, toxiproxy: Toxiproxy, start_sidecar: Callable[..., Sidecar]
+    proxy: Proxy, sidecar: Sidecar
 ) -> None:
     """D31, D39: pings are answered in time, decisions are not; of a thousand requests a handful finds that out."""
-    proxy = toxiproxy.to(store.port)
-    sidecar = start_sidecar(proxy.url)
     sidecar.publish(single())
     async with Envoy.beside(sidecar.socket) as envoy:
         await ask_until(sidecar, envoy, "Up")
@@ -52,11 +62,9 @@ async def test_nobody_waits_for_a_store_whose_breaker_is_open_and_one_probe_clos
 
 @pytest.mark.requirement("R21")
 async def test_a_breaker_closes_by_itself_where_no_request_comes_that_could_probe(
-    store: Store, toxiproxy: Toxiproxy, start_sidecar: Callable[..., Sidecar]
+    proxy: Proxy, sidecar: Sidecar
 ) -> None:
     """Else a gateway without traffic would be reported as down for ever."""
-    proxy = toxiproxy.to(store.port)
-    sidecar = start_sidecar(proxy.url)
     sidecar.publish(single())
     async with Envoy.beside(sidecar.socket) as envoy:
         await ask_until(sidecar, envoy, "Up")
@@ -68,11 +76,9 @@ async def test_a_breaker_closes_by_itself_where_no_request_comes_that_could_prob
 
 @pytest.mark.requirement("R21", "R24")
 async def test_a_probe_that_meets_a_spoilt_key_closes_the_breaker_too(
-    store: Store, toxiproxy: Toxiproxy, start_sidecar: Callable[..., Sidecar]
+    store: Store, proxy: Proxy, sidecar: Sidecar
 ) -> None:
     """D35: the server has answered. One key that nobody can count must not keep it from all others."""
-    proxy = toxiproxy.to(store.port)
-    sidecar = start_sidecar(proxy.url)
     sidecar.publish(single())
     async with Envoy.beside(sidecar.socket) as envoy:
         await ask_until(sidecar, envoy, "Up")
@@ -91,11 +97,9 @@ async def test_a_probe_that_meets_a_spoilt_key_closes_the_breaker_too(
 
 @pytest.mark.requirement("R21")
 async def test_an_answer_after_the_deadline_reaches_nobody_else_and_its_charge_stays(
-    store: Store, toxiproxy: Toxiproxy, start_sidecar: Callable[..., Sidecar]
+    proxy: Proxy, sidecar: Sidecar
 ) -> None:
     """The late answers are those of a client that is soon refused; an answer that went astray would refuse others."""
-    proxy = toxiproxy.to(store.port)
-    sidecar = start_sidecar(proxy.url)
     sidecar.publish(single(limit=limit(5, period_s=3600)))
     async with Envoy.beside(sidecar.socket) as envoy:
         await ask_until(sidecar, envoy, "Up")
@@ -116,12 +120,8 @@ async def test_an_answer_after_the_deadline_reaches_nobody_else_and_its_charge_s
 
 
 @pytest.mark.requirement("R21")
-async def test_what_is_given_back_passes_an_open_breaker_and_closes_none(
-    store: Store, toxiproxy: Toxiproxy, start_sidecar: Callable[..., Sidecar]
-) -> None:
+async def test_what_is_given_back_passes_an_open_breaker_and_closes_none(proxy: Proxy, sidecar: Sidecar) -> None:
     """Nobody waits for a refund, so 50 ms are soon enough for it; for a decision they are not."""
-    proxy = toxiproxy.to(store.port)
-    sidecar = start_sidecar(proxy.url)
     sidecar.publish(single(limit=leaky(1, period_s=3600, queue=1, max_delay_s=7200)))
     async with Envoy.beside(sidecar.socket, within_s=100_000) as envoy:
         await ask_until(sidecar, envoy, "Up")

@@ -17,7 +17,7 @@ from lab.waiting import eventually
 from rig.asking import ask_until
 from rig.documents import document, limit, policy, rule, single
 from rig.envoy import Envoy
-from rig.sidecar import PATIENT, Sidecar
+from rig.sidecar import PATIENT, Sidecar, prompt
 from rig.stores import EVERY_SERVER
 from rig.toxiproxy import Toxiproxy
 
@@ -27,16 +27,7 @@ ROUNDS = 50
 @pytest.fixture
 def start_sidecar(start_sidecar: Callable[..., Sidecar]) -> Callable[..., Sidecar]:
     """With the deadline that users get, which is what this module is about."""
-    return lambda url, flags=(): start_sidecar(url, flags=("--store-deadline", "5ms", *flags))
-
-
-@pytest.fixture
-def frail_store(tmp_path: Path) -> Iterator[Store]:
-    """A store of the test's own, to be broken."""
-    store = start_store(tmp_path, name="frail")
-    yield store
-    store.resume()
-    store.stop()
+    return prompt(start_sidecar)
 
 
 @pytest.fixture
@@ -143,15 +134,15 @@ async def test_a_store_with_a_password_on_a_unix_socket_is_used(
 
 @pytest.mark.requirement("R21", "R24")
 async def test_a_frozen_store_costs_one_deadline_each_then_nothing_and_no_memory(
-    frail_store: Store, start_sidecar: Callable[..., Sidecar]
+    frail: Store, start_sidecar: Callable[..., Sidecar]
 ) -> None:
     """D31: SIGSTOP under load with an open connection, then SIGCONT."""
-    sidecar = start_sidecar(frail_store.url)
+    sidecar = start_sidecar(frail.url)
     sidecar.wait_store("Up")
     sidecar.publish(single(limit=limit(5, period_s=3600)))
     async with Envoy.beside(sidecar.socket) as envoy:
         assert (await envoy.key("warm")).allowed
-        frail_store.pause()
+        frail.pause()
         try:
             while sidecar.status()["store"]["state"] == "Up":
                 answers = await asyncio.gather(*(envoy.key(f"k{number}") for number in range(64)))
@@ -165,7 +156,7 @@ async def test_a_frozen_store_costs_one_deadline_each_then_nothing_and_no_memory
             assert sidecar.metric("weir_store_failures_total", reason="timeout") == timeouts
             assert sidecar.resident_bytes() - before < 512 << 10, "more than 80 bytes for a request that is long gone"
         finally:
-            frail_store.resume()
+            frail.resume()
         sidecar.wait_store("Up")
         answers = [await envoy.key("after") for _ in range(8)]
         assert [answer.allowed for answer in answers] == [True] * 5 + [False] * 3, "the limit is back, exactly"
@@ -173,17 +164,17 @@ async def test_a_frozen_store_costs_one_deadline_each_then_nothing_and_no_memory
 
 @pytest.mark.requirement("R24")
 async def test_a_store_that_is_killed_under_load_is_used_again_after_its_restart(
-    frail_store: Store, start_sidecar: Callable[..., Sidecar]
+    frail: Store, start_sidecar: Callable[..., Sidecar]
 ) -> None:
     """D30, D32: dropped at runtime; the new server has never seen the script."""
-    sidecar = start_sidecar(frail_store.url)
+    sidecar = start_sidecar(frail.url)
     sidecar.wait_store("Up")
     sidecar.publish(single(limit=limit(5, period_s=3600)))
     async with Envoy.beside(sidecar.socket) as envoy:
         assert (await envoy.key("k")).allowed
-        frail_store.kill()
+        frail.kill()
         assert all([(await envoy.key("k")).headers == {"x-ratelimit-mode": "open"} for _ in range(20)])
-        frail_store.restart()
+        frail.restart()
         sidecar.wait_store("Up")
         answers = [await envoy.key("k") for _ in range(7)]
         assert [answer.allowed for answer in answers] == [True] * 5 + [False] * 2
@@ -306,11 +297,11 @@ async def test_a_limiter_is_ready_only_when_it_has_tried_the_store(
 
 @pytest.mark.requirement("R24")
 def test_a_limiter_is_ready_also_when_the_store_never_answers(
-    frail_store: Store, start_sidecar: Callable[..., Sidecar]
+    frail: Store, start_sidecar: Callable[..., Sidecar]
 ) -> None:
     """A frozen server accepts connections: the attempt ends, the failure modes hold, and no rollout waits for ever."""
-    frail_store.pause()
-    sidecar = start_sidecar(frail_store.url)
+    frail.pause()
+    sidecar = start_sidecar(frail.url)
     sidecar.publish(single())
     eventually(lambda: sidecar.get("/readyz")[0] == 200, 20, what="the limiter is ready without a store")
     assert "no answer within 2 s" in sidecar.status()["store"]["error"]

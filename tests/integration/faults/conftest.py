@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
-from lab.store import Flavour, Store, start_store
+from lab.store import Flavour, Store
 from rig.judge import HEADER, lines
-from rig.sidecar import Sidecar
+from rig.sidecar import Sidecar, prompt
 from rig.toxiproxy import Proxy, Toxiproxy
 from rig.traffic import Running, Traffic
 
@@ -28,14 +27,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 @pytest.fixture
-def frail(tmp_path: Path) -> Iterator[Store]:
-    """A store of the test's own, to be broken."""
-    store = start_store(tmp_path, name="frail")
-    yield store
-    store.stop()
-
-
-@pytest.fixture
 def proxy(toxiproxy: Toxiproxy, frail: Store) -> Proxy:
     """The way to `frail`, to be broken."""
     return toxiproxy.to(frail.port)
@@ -45,8 +36,8 @@ def proxy(toxiproxy: Toxiproxy, frail: Store) -> Proxy:
 def start_sidecar(start_sidecar: Callable[..., Sidecar]) -> Callable[..., Sidecar]:
     """With the deadline that users get, which is what this folder is about."""
 
-    def start(url: str, *, flags: tuple[str, ...] = (), **options: object) -> Sidecar:
-        sidecar = start_sidecar(url, flags=("--store-deadline", "5ms", *flags), **options)
+    def start(url: str, **options: object) -> Sidecar:
+        sidecar = prompt(start_sidecar)(url, **options)
         sidecar.wait_store("Up")
         return sidecar
 

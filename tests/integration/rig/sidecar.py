@@ -7,7 +7,7 @@ import json
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,13 @@ PROGRAM = Path(sys.executable).with_name("weir-limiter")
 HASH_KEY = "integration-tests-share-this-hash-key"
 NAME = f"{GATEWAY}-rules-0"
 _WITHIN_S = 10.0  # every change is live within half a second on an idle machine
+PROMPT = "5ms"  # what users get
 PATIENT = "5s"  # a busy machine must not turn a decision into a store failure; tests of failures set their own deadline
+
+
+def prompt(start: Callable[..., Sidecar]) -> Callable[..., Sidecar]:
+    """A `start` whose sidecars have the deadline that users get: for tests that are about it."""
+    return lambda url, *, flags=(), **options: start(url, flags=("--store-deadline", PROMPT, *flags), **options)
 
 
 def in_process(socket: Path, store_url: str, **flags: str) -> Settings:
