@@ -32,6 +32,7 @@ _COPIED = frozenset(
         "maxProperties",
         "x-kubernetes-list-type",
         "x-kubernetes-list-map-keys",
+        "x-kubernetes-map-type",
         "x-kubernetes-preserve-unknown-fields",
         "x-kubernetes-validations",
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status of the custom resources: what the operator writes there, and the default that an object starts with."""
+"""The status of the custom resources: what the operator and people write there, and what an object starts with."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from weir_operator.api.interventions import MAX_ENTRIES, ApprovalEntry, KillSwitchEntry
 from weir_operator.api.types import ApiModel, as_map
 from weir_operator.domain.conditions import ConditionType, Reason, Status
 from weir_operator.domain.limits import Mode
@@ -60,6 +61,12 @@ class RateLimitPolicyStatus(ObjectStatus):
     """The mode that is in force."""
     rules: int | None = Field(default=None, ge=0)
     """How many rules are in force."""
+
+    kill_switches: dict[str, KillSwitchEntry] | None = Field(default=None, max_length=MAX_ENTRIES)
+    """Written by people, never by the operator: what is switched off now, by the rule's name, or "*" for all rules.
+    Only the weakest of spec, switch and break glass counts."""
+    approvals: dict[str, ApprovalEntry] | None = Field(default=None, max_length=MAX_ENTRIES)
+    """Written by people, never by the operator: rules that were promoted by hand, by the rule's name."""
 
 
 class RateLimitOverrideStatus(ObjectStatus):
