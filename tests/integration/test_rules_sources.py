@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import grpc
 import grpc.aio
@@ -64,6 +66,30 @@ def test_a_compressed_document_is_read(sidecar: Sidecar) -> None:
     text = single()
     sidecar.mount.publish(gzip.compress(text, mtime=0), key="ruleset.json.gz")
     sidecar.wait_revision(revision_of(text))
+
+
+def threads(sidecar: Sidecar) -> dict[str, tuple[int, int]]:
+    """Each thread's niceness and its processor time in ns, by its name."""
+    found = {}
+    for task in Path(f"/proc/{sidecar.part.pid}/task").iterdir():
+        # After the name in parentheses come the fields from the third on; the 19th is the niceness.
+        niceness = int((task / "stat").read_text().rpartition(")")[2].split()[16])
+        spent_ns = int((task / "schedstat").read_text().split()[0])
+        found[(task / "comm").read_text().strip()] = niceness, spent_ns
+    return found
+
+
+@pytest.mark.requirement("R44", "R04")
+def test_what_new_rules_cost_is_paid_by_a_thread_that_gives_way(sidecar: Sidecar) -> None:
+    """D63: a thousand policies come while others share the processor; those who decide have their turn first."""
+    before = threads(sidecar)
+    own = os.getpriority(os.PRIO_PROCESS, sidecar.part.pid)
+    niceness = {name: before[name][0] for name in ("weir-data", "weir-control", "weir-rules")}
+    assert niceness == {"weir-data": own, "weir-control": own, "weir-rules": 19}
+    sidecar.publish(document(*(policy(rule(), id=f"team/p-{number:04}") for number in range(1000))))
+    after = threads(sidecar)
+    spent = {name: after[name][1] - before[name][1] for name in ("weir-rules", "weir-data")}
+    assert spent["weir-rules"] > 10 * spent["weir-data"], "reading a thousand policies is no small matter"
 
 
 def tampered(text: bytes, old: str, new: str) -> bytes:

@@ -26,7 +26,7 @@ class Stats:
         """It has rules, has tried the store, and is not draining."""
     @property
     def alive(self) -> bool:
-        """Both of its threads run."""
+        """All of its threads run."""
     @property
     def store_up(self) -> bool:
         """The store decides, as far as is known."""

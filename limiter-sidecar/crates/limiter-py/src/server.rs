@@ -114,7 +114,7 @@ impl Stats {
         self.0.ready
     }
 
-    /// Both of its threads run.
+    /// All of its threads run.
     #[getter]
     fn alive(&self) -> bool {
         self.0.alive

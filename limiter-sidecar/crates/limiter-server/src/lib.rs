@@ -19,6 +19,7 @@ mod rules;
 mod server;
 mod shared;
 mod store;
+mod threads;
 
 pub use limiter_core::{HashKey, HashKeyError, PayloadPlace};
 

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A server's life: bind, start, drain, end. Two threads with an event loop each, so that no watch, scrape or document
+//! A server's life: bind, start, drain, end. Three threads with an event loop each, so that no watch, scrape or document
 //! ever stands in a request's way.
 
-use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -20,12 +18,13 @@ use crate::clock::{StoreClock, now_ms};
 use crate::denied::Denied;
 use crate::memory::Memory;
 use crate::metrics::Metrics;
-use crate::options::{ConfigError, ConfigMapName, Options};
-use crate::rules::{self, Offer, RuleBook, Source, StateDir, WatchReport};
+use crate::options::{ConfigError, Options};
+use crate::rules::{Offer, RuleBook, Source, Sources, StateDir, WatchReport};
 use crate::shared::Shared;
 use crate::store::Store;
+use crate::threads::{Claim, run};
 
-/// How often replaced rulesets are freed.
+/// How often the series of rules that went are ended.
 const TIDY_EVERY: Duration = Duration::from_secs(2);
 
 /// A document that was not put into force; the message names the path of what is wrong.
@@ -38,7 +37,7 @@ pub struct RulesetRefused(String);
 pub struct Stats {
     /// It has rules, has tried the store, and is not draining.
     pub ready: bool,
-    /// Both of its threads run.
+    /// All of its threads run.
     pub alive: bool,
     /// The store decides, as far as is known.
     pub store_up: bool,
@@ -77,7 +76,7 @@ impl Server {
         Ok(Self { shared, options, sockets: Some(sockets), threads: Vec::new(), drain, end })
     }
 
-    /// Starts both threads. A second call does nothing.
+    /// Starts its threads. A second call does nothing.
     ///
     /// # Errors
     /// [`ConfigError`] when the system refuses a thread or a socket.
@@ -85,17 +84,18 @@ impl Server {
         let Some(Sockets { envoy, admin }) = self.sockets.take() else { return Ok(()) };
         let (decider, refunds) = Decider::new(Arc::clone(&self.shared), &self.options, self.drain.subscribe());
         let (shared, drain) = (Arc::clone(&self.shared), self.drain.subscribe());
-        let data = run("weir-data", async move {
+        let data = run("weir-data", Claim::Equal, async move {
             tokio::spawn(Arc::clone(&shared.store).supervise());
             tokio::spawn(Arc::clone(&shared).beat());
             tokio::spawn(refunds);
             authz::serve(envoy, Arc::new(decider), drain).await
         });
-        let sources =
-            Sources { configmap: self.options.rules_configmap.clone(), directory: self.options.rules_dir.clone() };
         let (shared, end) = (Arc::clone(&self.shared), self.end.subscribe());
-        let control = run("weir-control", async move { control(admin, shared, sources, end).await });
-        let threads = data.and_then(|data| Ok(vec![data, control?]));
+        let control = run("weir-control", Claim::Equal, async move { control(admin, shared, end).await });
+        let (book, watch) = (Arc::clone(&self.shared.book), Arc::clone(&self.shared.watch));
+        let sources = Sources::new(&self.options).follow(book, watch, self.end.subscribe());
+        let rules = run("weir-rules", Claim::Least, sources);
+        let threads = data.and_then(|data| Ok(vec![data, control?, rules?]));
         self.threads = threads.map_err(|error| ConfigError::new("serve", format!("cannot start a thread: {error}")))?;
         tracing::info!(gateway = self.options.gateway, instance = self.options.instance, "serving");
         Ok(())
@@ -166,43 +166,13 @@ fn share(options: &Options) -> Result<Shared, ConfigError> {
     })
 }
 
-/// Where documents come from while the server runs.
-struct Sources {
-    configmap: Option<ConfigMapName>,
-    directory: Option<std::path::PathBuf>,
-}
-
-/// The control plane's side: rules and the admin port.
-async fn control(
-    admin: std::net::TcpListener,
-    shared: Arc<Shared>,
-    sources: Sources,
-    mut end: watch::Receiver<bool>,
-) -> io::Result<()> {
+/// The control plane's side, but for the rules.
+async fn control(admin: std::net::TcpListener, shared: Arc<Shared>, mut end: watch::Receiver<bool>) -> io::Result<()> {
     tokio::spawn(admin::serve(TcpListener::from_std(admin)?, Arc::clone(&shared)));
-    if let Some(directory) = sources.directory {
-        tokio::spawn(rules::follow_mount(directory, Arc::clone(&shared.book)));
-    }
-    if let Some(configmap) = sources.configmap {
-        tokio::spawn(rules::follow_watch(configmap, Arc::clone(&shared.book), Arc::clone(&shared.watch)));
-    }
     loop {
         tokio::select! {
-            () = sleep(TIDY_EVERY) => shared.book.tidy(),
+            () = sleep(TIDY_EVERY) => shared.book.forget_gone(),
             _ = end.changed() => return Ok(()),
         }
     }
-}
-
-/// Runs `work` on an event loop of its own. One thread is enough for a whole data plane, and faster than several: a
-/// decision never waits for another core to wake up.
-fn run(name: &'static str, work: impl Future<Output = io::Result<()>> + Send + 'static) -> io::Result<JoinHandle<()>> {
-    let runtime = Builder::new_current_thread().enable_all().build()?;
-    thread::Builder::new().name(name.to_owned()).spawn(move || {
-        if let Err(error) = runtime.block_on(work) {
-            tracing::error!(thread = name, %error, "the event loop ended");
-        }
-        // What still runs (a name lookup, a watch) is not worth waiting for.
-        runtime.shutdown_background();
-    })
 }

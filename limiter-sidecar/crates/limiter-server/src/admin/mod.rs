@@ -57,6 +57,7 @@ fn route(request: &Request<Incoming>, shared: &Shared) -> Response<Full<Bytes>> 
         "/healthz" => verdict(shared.is_alive(), "the data plane does not respond"),
         "/readyz" => verdict(shared.is_ready(), "no rules yet, the store not tried yet, or draining"),
         "/metrics" => {
+            shared.book.forget_gone();
             shared.metrics.note_preflight(&shared.store.findings());
             respond(StatusCode::OK, OPEN_METRICS, shared.metrics.encode(shared.connections()))
         }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The rules in force, and the one way in which others take their place.
 //!
-//! Requests read without a lock. Documents are parsed on the thread that offers them, never on the data plane's.
+//! Requests read without a lock. Documents are parsed on the thread that offers them, never on the data plane's, and with no
+//! lock that anybody waits for who is not offering one himself.
 
+use std::collections::HashSet;
+use std::mem::take;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwapOption, Guard};
@@ -56,15 +59,20 @@ pub(crate) struct RuleBook {
     metrics: Arc<Metrics>,
     state: Option<StateDir>,
     live: ArcSwapOption<Live>,
+    /// Held by whoever is changing the book, for as long as that takes.
+    pen: Mutex<()>,
+    /// Held for moments.
     desk: Mutex<Desk>,
 }
 
-/// What only the one who is changing the book may touch.
+/// What lies beside the book.
 #[derive(Default)]
 struct Desk {
     refusal: Option<Refusal>,
-    /// The ruleset before the one in force, kept so that no request is the one to free a big ruleset.
-    retired: Option<Arc<Live>>,
+    /// The rulesets before the one in force, kept so that no request is the one to free a big ruleset.
+    retired: Vec<Arc<Live>>,
+    /// Policies and names of rules that went; their series are still to be ended.
+    gone: Vec<(String, String)>,
 }
 
 /// Just enough of a document to talk about one that is wrong.
@@ -83,7 +91,8 @@ impl RuleBook {
         metrics: Arc<Metrics>,
         state: Option<StateDir>,
     ) -> Self {
-        Self { gateway, name, hash_key, metrics, state, live: ArcSwapOption::empty(), desk: Mutex::default() }
+        let (live, pen, desk) = (ArcSwapOption::empty(), Mutex::default(), Mutex::default());
+        Self { gateway, name, hash_key, metrics, state, live, pen, desk }
     }
 
     pub(crate) fn gateway(&self) -> &str {
@@ -132,10 +141,10 @@ impl RuleBook {
     /// # Errors
     /// [`Refusal`] when it is bad; the last good one stays and the refusal shows in `/status`.
     pub(crate) fn offer(&self, document: &[u8], source: Source) -> Result<Offer, Refusal> {
-        let mut desk = self.desk();
+        let _pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
         let json = match unpack(document) {
             Ok(json) => json,
-            Err(error) => return Err(self.refuse(&mut desk, Peek::default(), error)),
+            Err(error) => return Err(self.refuse(Peek::default(), error)),
         };
         let peek: Peek = serde_json::from_slice(&json).unwrap_or_default();
         let running = self.live.load().as_ref().map_or(0, |live| live.ruleset.revision());
@@ -144,13 +153,13 @@ impl RuleBook {
         }
         match self.compile(&json, source) {
             Ok(live) => {
-                self.put(&mut desk, live);
+                self.put(live);
                 if source != Source::State {
                     self.keep(document);
                 }
                 Ok(Offer::Applied)
             }
-            Err(error) => Err(self.refuse(&mut desk, peek, error)),
+            Err(error) => Err(self.refuse(peek, error)),
         }
     }
 
@@ -167,7 +176,7 @@ impl RuleBook {
             .map_err(|error| error.to_string())
     }
 
-    fn put(&self, desk: &mut Desk, live: Live) {
+    fn put(&self, live: Live) {
         let live = Arc::new(live);
         tracing::info!(
             revision = live.ruleset.revision(), digest = live.ruleset.digest(), source = ?live.source,
@@ -175,14 +184,18 @@ impl RuleBook {
         );
         self.metrics.ruleset_applied.inc();
         self.metrics.ruleset_revision.set(live.ruleset.revision());
-        let before = self.live.swap(Some(Arc::clone(&live)));
-        for gone in before.iter().flat_map(|before| before.rules_not_in(&live)) {
-            self.metrics.forget_rule(&gone.policy, &gone.name);
-        }
-        *desk = Desk { refusal: None, retired: before };
+        let before = self.live.load_full();
+        let gone = before.iter().flat_map(|before| before.rules_not_in(&live));
+        let gone: Vec<_> = gone.map(|rule| (rule.policy.clone(), rule.name.clone())).collect();
+        let mut desk = self.desk();
+        self.live.store(Some(live));
+        desk.refusal = None;
+        desk.retired.extend(before);
+        desk.gone.extend(gone);
     }
 
-    fn refuse(&self, desk: &mut Desk, peek: Peek, error: String) -> Refusal {
+    fn refuse(&self, peek: Peek, error: String) -> Refusal {
+        let mut desk = self.desk();
         let refusal = Refusal { revision: peek.revision, digest: peek.digest, error, at_ms: now_ms() };
         match &desk.refusal {
             // The same document again, after a reconnect.
@@ -206,9 +219,27 @@ impl RuleBook {
         }
     }
 
-    /// Frees the ruleset that was replaced. Called a while after a change, when no request uses it any more.
-    pub(crate) fn tidy(&self) {
-        self.desk().retired = None;
+    /// Frees the rulesets that were replaced and that no request uses any more. Takes a while for big ones.
+    pub(crate) fn free(&self) {
+        let unused: Vec<_> = self.desk().retired.extract_if(.., |live| Arc::strong_count(live) == 1).collect();
+        drop(unused);
+    }
+
+    /// Ends the series of rules that went. Requests count by the same table, so a thread that gives way must not do this:
+    /// they would wait for it.
+    pub(crate) fn forget_gone(&self) {
+        let mut desk = self.desk();
+        let gone = take(&mut desk.gone);
+        if gone.is_empty() {
+            return;
+        }
+        // A rule may have come back since. With the desk held, none does while this looks.
+        let live = self.live.load_full();
+        let present: HashSet<_> =
+            live.iter().flat_map(|live| &live.rules).map(|rule| (&*rule.policy, &*rule.name)).collect();
+        for (policy, rule) in gone.iter().filter(|(policy, rule)| !present.contains(&(&**policy, &**rule))) {
+            self.metrics.forget_rule(policy, rule);
+        }
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {

@@ -6,12 +6,13 @@
 mod book;
 mod live;
 mod mount;
+mod sources;
 mod state_dir;
 mod unpack;
 mod watch;
 
 pub(crate) use self::book::{Offer, Refusal, RuleBook, Source};
 pub(crate) use self::live::Live;
-pub(crate) use self::mount::run as follow_mount;
+pub(crate) use self::sources::Sources;
 pub(crate) use self::state_dir::StateDir;
-pub(crate) use self::watch::{WatchHealth, WatchReport, WatchState, run as follow_watch};
+pub(crate) use self::watch::{WatchHealth, WatchReport, WatchState};
