@@ -43,6 +43,7 @@ def kind_page(kind: Kind) -> str:
 def conditions_page() -> str:
     """The page of the conditions: which types there are, and every reason that each status can have."""
     types, meanings = _member_docs(ConditionType), _member_docs(Reason)
+    remedies = _member_docs(Reason, paragraph=1)
     lines = [
         f"{_HEADER}# Conditions\n",
         "Both kinds carry these conditions in `status.conditions`. `observedGeneration` is always set; "
@@ -54,7 +55,9 @@ def conditions_page() -> str:
             if owner is kind:
                 lines += [f"| {status} | `{reason}` | {meanings[reason]} |" for reason in Reason if reason in reasons]
         lines.append("")
-    return "\n".join(lines)
+    lines += ["## What to do\n", "| reason | what to do |", "| --- | --- |"]
+    lines += [f"| `{reason}` | {remedies[reason]} |" for reason in Reason]
+    return "\n".join([*lines, ""])
 
 
 def _sections(path: str, schema: Schema) -> Iterator[str]:
@@ -127,15 +130,15 @@ def _rule(rule: Mapping[str, str]) -> str:
     return (f"`{field}` " if field else "") + rule["message"] + "."
 
 
-def _member_docs(enumeration: type[StrEnum]) -> dict[str, str]:
-    """The docstrings under the members of an enumeration, by value; Python itself does not keep them."""
+def _member_docs(enumeration: type[StrEnum], *, paragraph: int = 0) -> dict[str, str]:
+    """A paragraph of the docstrings under the members of an enumeration, by value; Python itself does not keep them."""
     (owner,) = ast.parse(inspect.getsource(enumeration)).body
     docs: dict[str, str] = {}
     body = owner.body if isinstance(owner, ast.ClassDef) else []
     for member, text in itertools.pairwise(body):
         match member, text:
             case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str(words))):
-                docs[enumeration[name]] = " ".join(words.split())
+                docs[enumeration[name]] = " ".join(words.split("\n\n")[paragraph].split())
     return docs
 
 

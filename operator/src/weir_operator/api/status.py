@@ -49,7 +49,7 @@ class ObjectStatus(ApiModel):
     observed_generation: int | None = Field(default=None, ge=0)
     """The newest generation that the operator has judged."""
     conditions: tuple[StatusCondition, ...] = Field(default=(), max_length=16, json_schema_extra=as_map("type"))
-    """Accepted, Programmed and Ready; Stalled only while True."""
+    """Accepted, Programmed, Ready, of policies Enforcing; Reconciling and Stalled only while True."""
 
 
 class RateLimitPolicyStatus(ObjectStatus):

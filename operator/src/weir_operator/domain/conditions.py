@@ -22,11 +22,13 @@ class ConditionType(StrEnum):
     PROGRAMMED = "Programmed"
     """Every limiter of the gateway runs this generation (or, while it is not accepted, none can)."""
     ENFORCING = "Enforcing"
-    """Of policies: requests over the limits are refused now, by counters that all limiters share."""
+    """Of policies: whether limits are applied to requests at this moment, and on how many limiters."""
     READY = "Ready"
-    """The summary: the object is in force as written."""
+    """The summary: the object is accepted, and every limiter runs it as written."""
+    RECONCILING = "Reconciling"
+    """Only present while True: the limiters are expected to catch up. kstatus reads it as in progress."""
     STALLED = "Stalled"
-    """Only present while True: no progress without an edit. It is what kstatus reads as failed."""
+    """Only present while True: no progress until a person changes something. kstatus reads it as failed."""
 
 
 class Status(StrEnum):
@@ -38,58 +40,167 @@ class Status(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a condition has its status."""
+    """Why a condition has its status. Under each: what it means, and what to do about it."""
 
     ACCEPTED = "Accepted"
-    """The spec is valid and in the gateway's rules."""
+    """The spec is valid and in the gateway's rules.
+
+    Nothing to do.
+    """
     INVALID = "Invalid"
-    """The spec contradicts itself, what can be enforced or what its policy has; the message names the fields."""
+    """The spec contradicts itself, what can be enforced or what its policy has; the message names the fields.
+
+    Change the fields that the message names as it says.
+    """
     UNKNOWN_GATEWAY = "UnknownGateway"
-    """No gateway of that name is set up."""
+    """No gateway of that name is set up.
+
+    Write one of the gateways that the message lists into `spec.gateway`.
+    """
     NAMESPACE_NOT_ALLOWED = "NamespaceNotAllowed"
-    """The gateway does not let this namespace attach."""
+    """The gateway does not let this namespace attach.
+
+    Ask the gateway's administrator to add the namespace to `allowedNamespaces`, or use another gateway.
+    """
     HOST_NOT_ALLOWED = "HostNotAllowed"
-    """The gateway does not let this namespace limit one of the hosts."""
+    """The gateway does not let this namespace limit one of the hosts.
+
+    Take the host out of `spec.match.hosts`, or ask the gateway's administrator to add it to `hosts`.
+    """
     BUDGET_EXCEEDED = "BudgetExceeded"
-    """One request would meet more rules than the gateway's budget, alone or with older policies."""
+    """One request would meet more rules than the gateway's budget, alone or with older policies.
+
+    Limit fewer routes or join rules; or ask the gateway's administrator for a larger `ruleBudget`.
+    """
     POLICY_NOT_FOUND = "PolicyNotFound"
-    """The override names a policy that does not exist in its namespace."""
+    """The override names a policy that does not exist in its namespace.
+
+    Correct `spec.policyRef.name`, or create the policy.
+    """
     CONFLICTED = "Conflicted"
-    """The override's policy exists but is not accepted, so there is nothing to override."""
+    """The override's policy exists but is not accepted, so there is nothing to override.
+
+    Mend the policy: its own `Accepted` says what is wrong.
+    """
     PROGRAMMED = "Programmed"
-    """Every limiter of the gateway has acknowledged the rules that hold this generation."""
+    """Every limiter of the gateway has acknowledged the rules that hold this generation.
+
+    Nothing to do.
+    """
     PROPAGATING = "Propagating"
-    """Written; not yet acknowledged by every limiter."""
+    """Written; not yet acknowledged by every limiter.
+
+    Wait: it takes about a second.
+    """
     NO_LIMITERS = "NoLimiters"
-    """The gateway has no limiter, so nothing is enforced."""
+    """The gateway has no limiter, so nothing is enforced.
+
+    List the limiters of the gateway in the operator's settings, `limiters.addresses`.
+    """
     LIMITER_STALE = "LimiterStale"
-    """A limiter keeps running older rules for longer than a change should take."""
+    """A limiter keeps running older rules for longer than a change should take.
+
+    Look at the `watch` of the named limiter's `/status` and at its log: it does not get, or does not read, the
+    rules.
+    """
     LIMITER_UNREACHABLE = "LimiterUnreachable"
-    """A limiter's status endpoint does not answer."""
+    """A limiter's status endpoint does not answer, so what it does is not known.
+
+    Look whether the named limiter runs, and whether the operator reaches its admin port.
+    """
     LIMITER_REFUSED = "LimiterRefused"
-    """A limiter refused the rules; the message quotes it."""
+    """A limiter refused the rules; the message quotes it.
+
+    Usually the limiter is older than the operator: upgrade it.
+    """
     RENDER_FAILED = "RenderFailed"
-    """The gateway's rules could not be written, e.g. because they are too large."""
+    """The gateway's rules could not be written, e.g. because they are too large.
+
+    Do what the message says; the limiters keep the last rules meanwhile.
+    """
     NOT_ACCEPTED = "NotAccepted"
-    """Nothing to program: see Accepted."""
+    """Nothing to program: see Accepted.
+
+    Do what `Accepted` says.
+    """
     ENFORCING = "Enforcing"
-    """The limits are enforced as written."""
+    """The limits are applied as written.
+
+    Nothing to do.
+    """
+    ROLLING_OUT = "RollingOut"
+    """Limits are applied everywhere, on some limiters still as an earlier generation says; or, while False, a
+    rollout has not promoted every rule for every subject yet.
+
+    Wait, or see `Programmed` for the limiter that is late, and `status.rules` for the rollout.
+    """
+    EARLIER_GENERATION = "EarlierGeneration"
+    """Limits are applied as an earlier generation says: this one was refused, or could not be written.
+
+    Do what `Accepted` or `Programmed` says.
+    """
     SHADOW_MODE = "ShadowMode"
-    """The policy is in mode Shadow: nothing is refused."""
+    """The policy is in mode Shadow: nothing is refused.
+
+    When its evidence is good, set `spec.mode: Enforce`.
+    """
     SWITCHED_OFF = "SwitchedOff"
-    """The policy is in mode Disabled: nothing is counted and nothing is refused."""
+    """The policy is in mode Disabled: nothing is counted and nothing is refused.
+
+    Set `spec.mode: Enforce`, or delete the policy.
+    """
+    KILL_SWITCH = "KillSwitch"
+    """Somebody has weakened a rule by `status.killSwitches`; the message says which, who and until when.
+
+    `weir unkill POLICY RULE` when the incident is over.
+    """
+    BREAK_GLASS = "BreakGlass"
+    """The gateway's break-glass ConfigMap weakens a rule; the message says which.
+
+    Take the entry out of the ConfigMap `<gateway>-breakglass` when the incident is over.
+    """
     STORE_UNAVAILABLE = "StoreUnavailable"
-    """Limiters cannot reach their store: rules with `onStoreFailure` Open limit nothing, those with Closed refuse."""
+    """Limiters cannot reach their store: rules with `onStoreFailure` Open limit nothing, those with Closed refuse.
+
+    Mend the store; `weir_store_*` of the limiters' metrics say what is wrong with it.
+    """
     DEGRADED = "Degraded"
-    """Limiters cannot reach their store, and each grants its own share of the limits: all rules have Local."""
+    """Limiters cannot reach their store, and each grants its own share of the limits: all rules have Local.
+
+    Mend the store; until then limits hold approximately.
+    """
     NOT_PROGRAMMED = "NotProgrammed"
-    """No limiter runs it: see Programmed."""
+    """Some limiter that answers, or all of them, apply nothing of it: see Programmed.
+
+    Do what `Programmed` says.
+    """
+    NOT_ASKED = "NotAsked"
+    """No limiter of the gateway has been asked about any request for a while: there is no traffic, or Envoy does not
+    ask.
+
+    If there is traffic, look at Envoy's ext_authz filter and its cluster: Envoy lets requests pass when it cannot
+    ask.
+    """
+    NO_TRAFFIC_MATCHED = "NoTrafficMatched"
+    """The limiters are asked, and no request has matched the policy since it runs as it is.
+
+    Compare `spec.match` with the requests that you send: the host, the path after normalisation, the method.
+    """
     READY = "Ready"
-    """Accepted and running on every limiter."""
+    """Accepted and running on every limiter; whether it limits says Enforcing.
+
+    Nothing to do.
+    """
     EXPIRED = "Expired"
-    """The override has ended as it said it would; the object can be deleted."""
+    """The override has ended as it said it would.
+
+    Delete the object, or give it a later `spec.expiresAt`.
+    """
     PENDING = "Pending"
-    """Not judged yet."""
+    """Not judged yet.
+
+    Wait a second; if it stays, look whether an operator runs.
+    """
 
 
 _REFUSALS = frozenset(
@@ -115,6 +226,22 @@ _UNPROGRAMMED = frozenset(
     }
 )
 
+_UNENFORCED = frozenset(
+    {
+        Reason.SHADOW_MODE,
+        Reason.SWITCHED_OFF,
+        Reason.KILL_SWITCH,
+        Reason.BREAK_GLASS,
+        Reason.STORE_UNAVAILABLE,
+        Reason.DEGRADED,
+        Reason.NOT_PROGRAMMED,
+        Reason.ROLLING_OUT,
+        Reason.NO_TRAFFIC_MATCHED,
+    }
+)
+CATCHING_UP = frozenset({Reason.PROPAGATING, Reason.LIMITER_STALE, Reason.LIMITER_UNREACHABLE, Reason.LIMITER_REFUSED})
+"""Of what is not programmed: what may end by itself, also when a limiter is replaced. The rest needs an edit."""
+
 ALLOWED: Mapping[tuple[ConditionType, Status], frozenset[Reason]] = {
     (ConditionType.ACCEPTED, Status.TRUE): frozenset({Reason.ACCEPTED}),
     (ConditionType.ACCEPTED, Status.FALSE): _REFUSALS,
@@ -122,20 +249,16 @@ ALLOWED: Mapping[tuple[ConditionType, Status], frozenset[Reason]] = {
     (ConditionType.PROGRAMMED, Status.TRUE): frozenset({Reason.PROGRAMMED}),
     (ConditionType.PROGRAMMED, Status.FALSE): _UNPROGRAMMED,
     (ConditionType.PROGRAMMED, Status.UNKNOWN): frozenset({Reason.PENDING}),
-    (ConditionType.ENFORCING, Status.TRUE): frozenset({Reason.ENFORCING}),
-    (ConditionType.ENFORCING, Status.FALSE): frozenset(
-        {
-            Reason.SHADOW_MODE,
-            Reason.SWITCHED_OFF,
-            Reason.STORE_UNAVAILABLE,
-            Reason.DEGRADED,
-            Reason.NOT_PROGRAMMED,
-        }
+    (ConditionType.ENFORCING, Status.TRUE): frozenset(
+        {Reason.ENFORCING, Reason.ROLLING_OUT, Reason.EARLIER_GENERATION}
     ),
+    (ConditionType.ENFORCING, Status.FALSE): _UNENFORCED,
+    (ConditionType.ENFORCING, Status.UNKNOWN): frozenset({Reason.LIMITER_UNREACHABLE, Reason.NOT_ASKED}),
     (ConditionType.READY, Status.TRUE): frozenset({Reason.READY, Reason.EXPIRED}),
     (ConditionType.READY, Status.FALSE): _REFUSALS | _UNPROGRAMMED,
     (ConditionType.READY, Status.UNKNOWN): frozenset({Reason.PENDING}),
-    (ConditionType.STALLED, Status.TRUE): _REFUSALS,
+    (ConditionType.RECONCILING, Status.TRUE): CATCHING_UP,
+    (ConditionType.STALLED, Status.TRUE): _REFUSALS | (_UNPROGRAMMED - CATCHING_UP - {Reason.NOT_ACCEPTED}),
 }
 
 

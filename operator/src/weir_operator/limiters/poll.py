@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import aiohttp
 
+from weir_operator.limiters.rules import UnusableAnswer, parse_rules
 from weir_operator.reconcile.ports import AppliedRuleset, LimiterReport
 
 STATUS_FORMAT = 1
@@ -21,10 +22,6 @@ BODY_MAX_BYTES = 8 << 20  # 16,000 rules at their longest names need about 6 MB
 CONCURRENT = 32  # arbitrary: enough for every fleet seen, few enough for one file table
 ERROR_MAX_CHARS = 200
 FAILURES_BEFORE_UNREACHABLE = 2  # one lost answer must not flip the conditions of a thousand policies
-
-
-class UnusableAnswer(Exception):  # noqa: N818  named by its consequence
-    """The answer is not a status document of this gateway."""
 
 
 class LimiterPoller:
@@ -109,6 +106,7 @@ def parse_status(body: bytes, address: str, gateway: str) -> LimiterReport:
         address,
         instance,
         rulesets=applied,
+        policies=parse_rules(document.get("rules")),
         ready=ready,
         store_down=state == "Down",
         store_faults=_parse_preflight(store.get("preflight")),

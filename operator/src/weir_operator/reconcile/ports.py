@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from weir_operator.domain.limits import Mode
+
 Object = Mapping[str, Any]
 """A Kubernetes object as JSON: `apiVersion`, `kind`, `metadata` and the rest."""
 
@@ -111,6 +113,15 @@ class AppliedRuleset:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyRun:
+    """What a limiter says of one policy that it runs."""
+
+    generation: int
+    modes: Mapping[str, Mode]
+    """By rule: what it does now, whatever the spec says; the stronger one where two versions of a rule run."""
+
+
+@dataclass(frozen=True, slots=True)
 class LimiterReport:
     """One limiter's answer to "what do you run?", or why there is none."""
 
@@ -120,6 +131,8 @@ class LimiterReport:
     """Why nothing could be learned; empty when the rest is an answer."""
     rulesets: Mapping[str, AppliedRuleset] = field(default_factory=dict)
     """By ConfigMap name."""
+    policies: Mapping[str, PolicyRun] = field(default_factory=dict)
+    """By id (`namespace/name`)."""
     ready: bool = True
     """Whether it decides; else it starts or drains."""
     store_down: bool = False

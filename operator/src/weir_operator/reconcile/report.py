@@ -15,18 +15,13 @@ from weir_operator.domain.conditions import Reason, Status
 from weir_operator.domain.overriding import Override
 from weir_operator.domain.ruleset import Policy
 from weir_operator.domain.specs import OverrideInput, PolicyInput
+from weir_operator.reconcile.coverage import Coverage, coverage_of
+from weir_operator.reconcile.fleet import Fleet
 from weir_operator.reconcile.observation import Orphans
 from weir_operator.reconcile.ports import OVERRIDES, POLICIES, Object
+from weir_operator.reconcile.programming import Programming, programming_of
 from weir_operator.reconcile.publication import Piece, PieceKey, Publication
-from weir_operator.reconcile.status import (
-    Fleet,
-    Programming,
-    Subject,
-    next_turn,
-    override_status,
-    policy_status,
-    programming_of,
-)
+from weir_operator.reconcile.status import Subject, next_turn, override_status, policy_status
 from weir_operator.reconcile.writer import Wanted
 
 
@@ -42,6 +37,7 @@ class GatewayReport:
         self._pieces = pieces
         self._now = now
         self._programmings: dict[int | None, Programming] = {}
+        self._whole: Coverage | None = None
         self._turns: list[float] = []
         self.statuses: list[Wanted] = []
 
@@ -50,7 +46,8 @@ class GatewayReport:
         if obj is None:
             return
         piece = self._pieces.get((Policy, policy.meta.id))
-        subject = Subject(obj, outcome, self._programming(Policy, policy.meta.id, piece, outcome), piece)
+        programming = self._programming(Policy, policy.meta.id, piece, outcome)
+        subject = Subject(obj, outcome, programming, piece, self._coverage(policy.meta.id, piece, programming))
         self.statuses.append(Wanted(POLICIES, obj, policy_status(subject, self._now)))
 
     def add_override(self, obj: Object | None, override: OverrideInput, outcome: Outcome) -> None:
@@ -62,11 +59,23 @@ class GatewayReport:
         mode = policy.rules[0].mode if isinstance(policy, Policy) else None
         programming = self._programming(Override, override.meta.id, piece, outcome)
         self.statuses.append(
-            Wanted(OVERRIDES, obj, override_status(Subject(obj, outcome, programming, piece, mode), self._now))
+            Wanted(
+                OVERRIDES,
+                obj,
+                override_status(Subject(obj, outcome, programming, piece, policy_mode=mode), self._now),
+            )
         )
         turn = next_turn(piece, self._now)
         if turn is not None:
             self._turns.append(turn)
+
+    def _coverage(self, policy_id: str, piece: Piece | None, programming: Programming) -> Coverage:
+        if programming.status is not Status.TRUE:
+            reports, found = self._fleet.reports, programming.standings
+            return coverage_of(policy_id, reports, found, runs_whole=piece is not None)
+        if self._whole is None:  # the usual case, which is the same for every policy
+            self._whole = coverage_of("", self._fleet.reports, programming.standings, runs_whole=True)
+        return self._whole
 
     def still_says(self, fleet: Fleet, now: datetime) -> bool:
         """Whether a report on the same objects would say the same with these limiters at this time."""

@@ -7,57 +7,30 @@ document, without ages or attempts in its messages, so that an idle cluster is n
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from weir_operator.domain.compiler import Outcome
-from weir_operator.domain.conditions import Condition, ConditionType, Reason, Status, merge, parse_conditions
+from weir_operator.domain.conditions import (
+    CATCHING_UP,
+    Condition,
+    ConditionType,
+    Reason,
+    Status,
+    merge,
+    parse_conditions,
+)
 from weir_operator.domain.limits import Mode
 from weir_operator.domain.overriding import Override
 from weir_operator.domain.problems import chief_reason, summary
 from weir_operator.domain.ruleset import Policy
-from weir_operator.reconcile.enforcing import MODE_MESSAGES, enforcing, failing_rules, of, some, store_message
-from weir_operator.reconcile.ports import AppliedRuleset, LimiterReport, Object
-from weir_operator.render.ruleset_config import Live
-
-STALE_AFTER_MS = 10_000  # a change is live within 2 s normally; five times that is no longer normal
-NAMED_LIMITERS = 3  # in a message; the rest is counted
-
-
-@dataclass(frozen=True, slots=True)
-class Fleet:
-    """A gateway's limiters as they are now, and what they were told."""
-
-    gateway: str
-    ruleset_name: str
-    published: Live
-    """Revision 0 = nothing yet."""
-    reports: tuple[LimiterReport, ...] = ()
-    publish_error: str = ""
-    """Why the wanted ruleset could not be published; empty when it was."""
-
-
-@dataclass(frozen=True, slots=True)
-class Programming:
-    """How far one revision has come."""
-
-    status: Status
-    reason: Reason
-    message: str
-    running: int = 0
-    total: int = 0
-    stores_down: int = 0
-    """How many limiters lack their store."""
-    store_faults: tuple[tuple[str, int], ...] = ()
-    """What is wrong with the limiters' stores, each with how many limiters say so."""
-
-    @property
-    def limiters(self) -> str:
-        """`2/3`: how many limiters run it, of how many."""
-        return f"{self.running}/{self.total}"
+from weir_operator.reconcile.coverage import NOWHERE, Coverage
+from weir_operator.reconcile.enforcing import enforcing
+from weir_operator.reconcile.fleet import of, some
+from weir_operator.reconcile.ports import Object
+from weir_operator.reconcile.programming import NAMED_LIMITERS, Programming
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,89 +42,23 @@ class Subject:
     programming: Programming
     """Of the piece that runs for it, be it this generation's or one that was kept."""
     piece: Policy | Override | None = None
+    coverage: Coverage = NOWHERE
+    """For policies: which limiters apply what of it."""
     policy_mode: Mode | None = None
     """For overrides: the mode of the policy that it changes."""
-
-
-def programming_of(fleet: Fleet, required_revision: int | None, now_ms: int) -> Programming:
-    """Return how many limiters run at least `required_revision` (None = it could not be published)."""
-    total = len(fleet.reports)
-    if required_revision is None:
-        return Programming(Status.FALSE, Reason.RENDER_FAILED, fleet.publish_error or "not published yet", 0, total)
-    if not fleet.reports:
-        message = f"the operator's settings list no limiter for gateway {fleet.gateway}, so nothing is enforced"
-        return Programming(Status.FALSE, Reason.NO_LIMITERS, message)
-    stores_down = sum(report.store_down for report in fleet.reports)
-    late = _Late()
-    running = sum(_judge(report, fleet, required_revision, late) for report in fleet.reports)
-    if running == total:
-        message = f"{of(running, total)} run this generation"
-        faults = Counter(fault for report in fleet.reports for fault in report.store_faults)
-        return Programming(
-            Status.TRUE, Reason.PROGRAMMED, message, running, total, stores_down, tuple(sorted(faults.items()))
-        )
-    reason, message = late.worst(stale=now_ms - required_revision > STALE_AFTER_MS)
-    message = f"{of(running, total)} run this generation; {message}"
-    return Programming(Status.FALSE, reason, message, running, total, stores_down)
-
-
-@dataclass(slots=True)
-class _Late:
-    """The limiters that do not run what they should, by cause."""
-
-    refused: list[str] = field(default_factory=list)
-    unreachable: list[str] = field(default_factory=list)
-    behind: list[str] = field(default_factory=list)
-
-    def worst(self, *, stale: bool) -> tuple[Reason, str]:
-        if self.refused:
-            return Reason.LIMITER_REFUSED, "refused by " + _some(self.refused)
-        if self.unreachable:
-            return Reason.LIMITER_UNREACHABLE, "no answer from " + _some(self.unreachable)
-        if stale:
-            return Reason.LIMITER_STALE, "still on older rules: " + _some(self.behind)
-        return Reason.PROPAGATING, "on its way to " + _some(self.behind)
-
-
-def _judge(report: LimiterReport, fleet: Fleet, required: int, late: _Late) -> bool:
-    """Return whether a limiter runs the required revision; note it under its cause if not."""
-    if report.error:
-        late.unreachable.append(f"{report.name} ({report.error})")
-        return False
-    applied = report.rulesets.get(fleet.ruleset_name)
-    if applied is not None and applied.revision < required <= (applied.rejected_revision or 0):
-        late.refused.append(f"{report.name} ({applied.rejected_error})")
-        return False
-    if applied is None or applied.revision < required or _is_foreign(applied, fleet.published):
-        late.behind.append(report.name)
-        return False
-    if not report.ready:
-        late.behind.append(f"{report.name} (not ready)")
-    return report.ready
-
-
-def _is_foreign(applied: AppliedRuleset, published: Live) -> bool:
-    """Whether it was not written here: it proves nothing, and the loop publishes above it."""
-    if applied.revision == published.revision:
-        return applied.digest != published.digest
-    return applied.revision > published.revision
 
 
 def policy_status(subject: Subject, now: datetime) -> dict[str, Any]:
     """Return the status document of a RateLimitPolicy."""
     status: dict[str, Any] = {"limiters": subject.programming.limiters}
+    enforced = _enforcing(subject)
+    message = enforced.message
     if isinstance(subject.piece, Policy):
         mode = subject.piece.rules[0].mode  # one mode for all rules of a policy
         status |= {"mode": str(mode), "rules": len(subject.piece.rules)}
-        ready = MODE_MESSAGES[mode]
-    else:
-        ready = "nothing of this policy runs"
-    message = _ready_message(ready, subject.programming)
-    if ready == MODE_MESSAGES[Mode.ENFORCE]:
-        message += _store_message(subject)
-    if ready != MODE_MESSAGES[Mode.DISABLED]:
-        message += _preflight_message(subject.programming)
-    return _document(subject, message, Reason.READY, now, _enforcing(subject)) | status
+        if mode is not Mode.DISABLED:
+            message += _preflight_message(subject.programming)
+    return _document(subject, message, Reason.READY, now, (enforced,)) | status
 
 
 def override_status(subject: Subject, now: datetime) -> dict[str, Any]:
@@ -184,11 +91,11 @@ def is_transition(live: Object | None, wanted: Mapping[str, Any]) -> bool:
     return _skeleton(_ours(live or {})) != _skeleton(wanted)
 
 
-def _enforcing(subject: Subject) -> tuple[Condition, ...]:
+def _enforcing(subject: Subject) -> Condition:
     piece = subject.piece if isinstance(subject.piece, Policy) else None
-    programming = subject.programming
-    judgement = enforcing(piece, programming.running, programming.total, programming.stores_down)
-    return (Condition(ConditionType.ENFORCING, *judgement, subject.obj["metadata"]["generation"]),)
+    superseded = not subject.outcome.accepted or subject.programming.reason is Reason.RENDER_FAILED
+    judgement = enforcing(piece, subject.coverage, superseded=superseded)
+    return Condition(ConditionType.ENFORCING, *judgement, subject.obj["metadata"]["generation"])
 
 
 def _document(
@@ -218,14 +125,16 @@ def _conditions(subject: Subject, ready_message: str, ready_reason: Reason, gene
             Condition(kinds.STALLED, Status.TRUE, reason, message, generation),
         )
     accepted = ". ".join(("the spec is valid", *outcome.notes))
-    ready = (Status.TRUE, ready_reason, ready_message)
-    if programming.status is not Status.TRUE:
-        ready = (programming.status, programming.reason, programming.message)
-    return (
+    programmed = programming.status, programming.reason, programming.message
+    found = [
         Condition(kinds.ACCEPTED, Status.TRUE, Reason.ACCEPTED, accepted, generation),
-        Condition(kinds.PROGRAMMED, programming.status, programming.reason, programming.message, generation),
-        Condition(kinds.READY, *ready, generation),
-    )
+        Condition(kinds.PROGRAMMED, *programmed, generation),
+    ]
+    if programming.status is Status.TRUE:
+        return *found, Condition(kinds.READY, Status.TRUE, ready_reason, ready_message, generation)
+    trouble = kinds.RECONCILING if programming.reason in CATCHING_UP else kinds.STALLED
+    found.append(Condition(kinds.READY, *programmed, generation))
+    return *found, Condition(trouble, Status.TRUE, programming.reason, programming.message, generation)
 
 
 def _override_message(subject: Subject, now: datetime) -> str:
@@ -246,14 +155,6 @@ def _kept_message(outcome: Outcome, programming: Programming) -> str:
 
 def _ready_message(message: str, programming: Programming) -> str:
     return f"{message} (on {of(programming.running, programming.total)})"
-
-
-def _store_message(subject: Subject) -> str:
-    programming = subject.programming
-    failing = failing_rules(subject.piece) if isinstance(subject.piece, Policy) else ()
-    if not programming.stores_down or not failing:
-        return ""
-    return "; " + store_message(failing, programming.stores_down, programming.total)
 
 
 def _preflight_message(programming: Programming) -> str:

@@ -18,6 +18,7 @@ from weir_operator.domain.problems import chief_reason
 from weir_operator.domain.ruleset import Ruleset
 from weir_operator.metrics import Metrics
 from weir_operator.reconcile.crowd import Crowd
+from weir_operator.reconcile.fleet import Fleet
 from weir_operator.reconcile.observation import Observation
 from weir_operator.reconcile.plan import Action, Apply, Delete, DropData, plan
 from weir_operator.reconcile.ports import (
@@ -44,7 +45,6 @@ from weir_operator.reconcile.publication import (
     without_replaced,
 )
 from weir_operator.reconcile.report import GatewayReport, orphan_statuses
-from weir_operator.reconcile.status import Fleet
 from weir_operator.reconcile.store import Store
 from weir_operator.reconcile.writer import StatusWriter
 from weir_operator.render.envoy_closed import render_closed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a policy is really enforced, and what is said when it is not."""
+"""When a policy is really enforced, on how many limiters, and what is said when it is not."""
 
 import pytest
 
@@ -7,9 +7,13 @@ from weir_operator.domain.algorithms import TokenBucket
 from weir_operator.domain.conditions import Reason, Status
 from weir_operator.domain.limits import Dialect, FailureMode, MissingKey, Mode, Scope, Visibility
 from weir_operator.domain.ruleset import Match, Policy, Response, Rule
+from weir_operator.reconcile.coverage import Coverage
 from weir_operator.reconcile.enforcing import enforcing
 
 OPEN, CLOSED, LOCAL = FailureMode
+BOTH = Coverage(whole=("a", "b"))
+HALF_STORELESS = Coverage(whole=("a", "b"), storeless=("a",))
+ALL_STORELESS = Coverage(whole=("a", "b"), storeless=("a", "b"))
 
 
 def rule(name: str, failure: FailureMode, mode: Mode, scope: Scope | None = None) -> Rule:
@@ -22,36 +26,71 @@ def policy(*failures: FailureMode, mode: Mode = Mode.ENFORCE, scope: Scope | Non
     return Policy("t/p", 1, Match((), ()), (), rules, Response(Dialect.NONE, None))
 
 
-@pytest.mark.requirement("R22", "R24")
+@pytest.mark.requirement("R22", "R24", "R40")
 @pytest.mark.parametrize(
-    ("piece", "running", "stores_down", "status", "reason"),
+    ("piece", "coverage", "status", "reason"),
     [
-        (policy(OPEN), 2, 0, Status.TRUE, Reason.ENFORCING),
-        (policy(OPEN), 1, 0, Status.TRUE, Reason.ENFORCING),
-        (policy(OPEN), 0, 0, Status.FALSE, Reason.NOT_PROGRAMMED),
-        (None, 0, 0, Status.FALSE, Reason.NOT_PROGRAMMED),
-        (policy(OPEN, mode=Mode.SHADOW), 2, 2, Status.FALSE, Reason.SHADOW_MODE),
-        (policy(OPEN, mode=Mode.DISABLED), 2, 2, Status.FALSE, Reason.SWITCHED_OFF),
-        (policy(OPEN), 2, 1, Status.FALSE, Reason.STORE_UNAVAILABLE),
-        (policy(CLOSED), 2, 1, Status.FALSE, Reason.STORE_UNAVAILABLE),
-        (policy(LOCAL), 2, 1, Status.FALSE, Reason.DEGRADED),
-        (policy(LOCAL, OPEN), 2, 1, Status.FALSE, Reason.STORE_UNAVAILABLE),
-        (policy(OPEN, scope=Scope.INSTANCE), 2, 2, Status.TRUE, Reason.ENFORCING),
+        (policy(OPEN), BOTH, Status.TRUE, Reason.ENFORCING),
+        (policy(OPEN), Coverage(whole=("a",), idle=("b",)), Status.FALSE, Reason.NOT_PROGRAMMED),
+        (policy(OPEN), Coverage(idle=("a", "b")), Status.FALSE, Reason.NOT_PROGRAMMED),
+        (policy(OPEN), Coverage(), Status.FALSE, Reason.NOT_PROGRAMMED),
+        (policy(OPEN), Coverage(whole=("a",), silent=("b",)), Status.UNKNOWN, Reason.LIMITER_UNREACHABLE),
+        (policy(OPEN), Coverage(silent=("a", "b")), Status.UNKNOWN, Reason.LIMITER_UNREACHABLE),
+        (policy(OPEN), Coverage(idle=("a",), silent=("b",)), Status.FALSE, Reason.NOT_PROGRAMMED),
+        (policy(OPEN), Coverage(whole=("a",), earlier=("b",)), Status.TRUE, Reason.ROLLING_OUT),
+        (policy(OPEN), Coverage(earlier=("a", "b")), Status.TRUE, Reason.ROLLING_OUT),
+        (None, Coverage(idle=("a", "b")), Status.FALSE, Reason.NOT_PROGRAMMED),
+        (None, Coverage(earlier=("a", "b")), Status.FALSE, Reason.NOT_PROGRAMMED),
+        (policy(OPEN, mode=Mode.SHADOW), ALL_STORELESS, Status.FALSE, Reason.SHADOW_MODE),
+        (policy(OPEN, mode=Mode.DISABLED), ALL_STORELESS, Status.FALSE, Reason.SWITCHED_OFF),
+        (policy(OPEN), HALF_STORELESS, Status.FALSE, Reason.STORE_UNAVAILABLE),
+        (policy(CLOSED), HALF_STORELESS, Status.FALSE, Reason.STORE_UNAVAILABLE),
+        (policy(LOCAL), HALF_STORELESS, Status.FALSE, Reason.DEGRADED),
+        (policy(LOCAL, OPEN), HALF_STORELESS, Status.FALSE, Reason.STORE_UNAVAILABLE),
+        (policy(OPEN, scope=Scope.INSTANCE), ALL_STORELESS, Status.TRUE, Reason.ENFORCING),
     ],
     ids=[
-        "on every limiter", "on some", "on none", "nothing runs", "in shadow", "switched off", "open", "closed",
+        "on every limiter", "not on one that answers", "on none", "no limiter at all", "one does not answer",
+        "none answers", "one lacks it, one does not answer", "on one an earlier version", "an earlier one on all",
+        "refused for good", "refused, and a limiter has not let go", "in shadow", "switched off", "open", "closed",
         "shares", "shares and open", "needs no store",
     ],
 )  # fmt: skip
-def test_it_is_true_only_while_the_limits_hold_as_written(
-    piece: Policy | None, running: int, stores_down: int, status: Status, reason: Reason
+def test_it_is_true_only_while_limits_are_applied_everywhere(
+    piece: Policy | None, coverage: Coverage, status: Status, reason: Reason
 ) -> None:
-    assert enforcing(piece, running, 2, stores_down)[:2] == (status, reason)
+    """D52."""
+    assert enforcing(piece, coverage)[:2] == (status, reason)
+
+
+def test_an_edit_that_cannot_run_leaves_the_earlier_generation_enforced() -> None:
+    status, reason, message = enforcing(policy(OPEN), BOTH, superseded=True)
+    assert (status, reason) == (Status.TRUE, Reason.EARLIER_GENERATION)
+    assert message == "enforced on 2 of 2 limiters: an earlier generation, see Accepted and Programmed"
+
+
+def test_the_message_counts_and_names_the_limiters() -> None:
+    coverage = Coverage(("a",), ("b",), ("c",), ("http://d", "http://e"))
+    assert enforcing(policy(OPEN), coverage)[2] == (
+        "enforced on 2 of 5 limiters, an earlier version on b, nothing on c, "
+        "not known of http://d, http://e, which give no answer"
+    )
+
+
+def test_a_policy_that_goes_to_shadow_says_where_it_still_refuses() -> None:
+    message = enforcing(policy(OPEN, mode=Mode.SHADOW), Coverage(whole=("a",), earlier=("b",)))[2]
+    assert message.endswith("none is refused; an earlier version is still enforced on b")
 
 
 def test_the_message_says_what_stands_in_for_each_rule() -> None:
-    message = enforcing(policy(OPEN, CLOSED, LOCAL, OPEN), 2, 2, 1)[2]
-    assert message == (
+    piece = policy(OPEN, CLOSED, LOCAL, OPEN)
+    local = policy(OPEN, scope=Scope.INSTANCE).rules
+    assert enforcing(piece, HALF_STORELESS)[2] == (
         "the store is down on 1 of 2 limiters: everything passes by r0, r3 (Open); "
-        "everything is refused by r1 (Closed); each limiter grants its own share of r2 (Local)"
+        "everything is refused by r1 (Closed); each limiter grants its own share of r2 (Local); "
+        "enforced as written on b"
+    )
+    mixed = Policy("t/p", 1, Match((), ()), (), (*local, *policy(OPEN, CLOSED).rules[1:]), piece.response)
+    assert enforcing(mixed, ALL_STORELESS)[2] == (
+        "the store is down on 2 of 2 limiters: everything is refused by r1 (Closed); enforced without a store: r0"
     )
