@@ -52,10 +52,11 @@ def on_kinds(verbs: Sequence[str], namespace: str = "", subresource: str = "") -
 
 @pytest.fixture(scope="module")
 def team_namespace(cluster: Cluster) -> Iterator[str]:
-    """A namespace in which `erin` is an editor and `vic` a viewer by the built-in roles."""
+    """A namespace in which `erin` is an editor, `vic` a viewer by the built-in roles, and `sam` a switcher by ours."""
     cluster.kubectl("create", "namespace", TEAM)
     cluster.kubectl("create", "rolebinding", "erin", "--clusterrole=edit", "--user=erin", "-n", TEAM)
     cluster.kubectl("create", "rolebinding", "vic", "--clusterrole=view", "--user=vic", "-n", TEAM)
+    cluster.kubectl("create", "rolebinding", "sam", "--clusterrole=weir-switcher", "--user=sam", "-n", TEAM)
     yield TEAM
     cluster.kubectl("delete", "namespace", TEAM, "--wait=false")
 
@@ -135,3 +136,12 @@ def test_whoever_may_view_a_namespace_may_read_its_policies_and_their_status(
 @pytest.mark.parametrize("user", ["erin", "vic"])
 def test_no_team_may_write_status(cluster: Cluster, team_namespace: str, user: str) -> None:
     assert allowed(cluster, user, on_kinds(["update", "patch"], team_namespace, "/status")) == []
+
+
+@pytest.mark.requirement("R42")
+def test_a_switcher_may_touch_nothing_but_the_status_of_policies(cluster: Cluster, team_namespace: str) -> None:
+    verbs = (*READS, *WRITES)
+    status = on_kinds(verbs, team_namespace, "/status")
+    granted = [Access(verb, "ratelimitpolicies.weir.dev/status", team_namespace) for verb in ("get", "patch")]
+    eventually(lambda: allowed(cluster, "sam", status) == granted, within_s=20)
+    assert allowed(cluster, "sam", [*on_kinds(verbs, team_namespace), *on_kinds(verbs, "team-orders", "/status")]) == []

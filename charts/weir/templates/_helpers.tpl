@@ -23,3 +23,29 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "weir.operatorUser" -}}
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "weir.operator" . }}
 {{- end }}
+
+{{/* CEL variables of both admission policies: what people own in status, before and after, and what of it is new or changed. */}}
+{{- define "weir.peoplesFields" -}}
+- name: oldSwitches
+  expression: >-
+    has(oldObject.status) && has(oldObject.status.killSwitches) && oldObject.status.killSwitches != null
+    ? oldObject.status.killSwitches : {}
+- name: switches
+  expression: >-
+    has(object.status) && has(object.status.killSwitches) && object.status.killSwitches != null
+    ? object.status.killSwitches : {}
+- name: newSwitches
+  expression: >-
+    variables.switches.map(r, r).filter(r, !(r in variables.oldSwitches && variables.oldSwitches[r] == variables.switches[r]))
+- name: oldApprovals
+  expression: >-
+    has(oldObject.status) && has(oldObject.status.approvals) && oldObject.status.approvals != null
+    ? oldObject.status.approvals : {}
+- name: approvals
+  expression: >-
+    has(object.status) && has(object.status.approvals) && object.status.approvals != null
+    ? object.status.approvals : {}
+- name: newApprovals
+  expression: >-
+    variables.approvals.map(r, r).filter(r, !(r in variables.oldApprovals && variables.oldApprovals[r] == variables.approvals[r]))
+{{- end }}

@@ -61,6 +61,10 @@ class Cluster:
         """GET a path of the API and return its JSON. Raises KubectlError for every status but 200."""
         return json.loads(self.kubectl("get", "--raw", path))
 
+    def serves(self, group_version: str, plural: str) -> bool:
+        """Whether the API has a resource, like `apps/v1`, `deployments`."""
+        return any(resource["name"] == plural for resource in self.api(f"/apis/{group_version}")["resources"])
+
     def get(self, kind: str, name: str, namespace: str) -> Any:
         """One object as JSON. Raises KubectlError when it does not exist."""
         return json.loads(self.kubectl("get", kind, name, "-n", namespace, "-o", "json"))

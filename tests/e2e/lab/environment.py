@@ -154,6 +154,9 @@ class Environment:
 
     def _install_chart(self) -> None:
         values = chart_values(self.layout, admin_ports=self._ports, upstream_port=self._upstream_port)
+        # what Helm finds out by itself where it installs and does not only render
+        stamps = self.cluster.serves("admissionregistration.k8s.io/v1", "mutatingadmissionpolicies")
+        values["admission"] = {"stampAuthors": "Always" if stamps else "Never"}
         with step("Render charts/weir with Helm and apply it"):
             names = [SYSTEM_NAMESPACE, *self.layout.namespaces]
             self._refuse_what_is_not_ours(names)

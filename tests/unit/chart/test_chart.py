@@ -184,6 +184,30 @@ def test_the_admission_policy_knows_the_operator_of_this_release() -> None:
     assert binding["spec"] == {"policyName": "weir-status-ownership", "validationActions": ["Deny"]}
 
 
+@pytest.mark.requirement("R42")
+@pytest.mark.parametrize("value", ["Always", "Never"])
+def test_the_api_server_signs_for_people_where_it_can(value: str) -> None:
+    kinds = [m["kind"] for m in render({"admission": {"stampAuthors": value}})]
+    assert ("MutatingAdmissionPolicy" in kinds, "MutatingAdmissionPolicyBinding" in kinds) == (value == "Always",) * 2
+
+
+@pytest.mark.requirement("R42")
+def test_both_admission_policies_agree_on_what_is_peoples() -> None:
+    stamp = next(m for m in render({"admission": {"stampAuthors": "Always"}}) if m["kind"] == "MutatingAdmissionPolicy")
+    owned = named("ValidatingAdmissionPolicy", "weir-status-ownership")["spec"]["variables"]
+    assert [variable for variable in owned if "witches" in variable["name"] or "pprovals" in variable["name"]]
+    assert all(variable in owned for variable in stamp["spec"]["variables"])
+
+
+@pytest.mark.requirement("R42")
+def test_a_switcher_may_touch_nothing_but_the_status_of_policies() -> None:
+    role = named("ClusterRole", "weir-switcher")
+    assert role["rules"] == [
+        {"apiGroups": ["weir.dev"], "resources": ["ratelimitpolicies/status"], "verbs": ["get", "patch"]}
+    ]
+    assert not [name for name in role["metadata"]["labels"] if "aggregate-to" in name]
+
+
 def test_nothing_that_is_meant_to_reload_is_mounted_by_sub_path() -> None:
     """D43."""
     text = yaml.safe_dump_all(manifests())
@@ -221,6 +245,10 @@ def test_everything_carries_the_labels_of_the_release() -> None:
 )
 def test_values_that_make_no_gateway_are_refused_with_their_path(change: dict[str, Any], complaint: str) -> None:
     assert complaint in refused({"gateways": [{**EXAMPLE["gateways"][0], **change}]})
+
+
+def test_an_unknown_way_to_sign_is_refused() -> None:
+    assert "/admission/stampAuthors" in refused({"admission": {"stampAuthors": True}})
 
 
 def test_a_misspelled_value_is_refused() -> None:
