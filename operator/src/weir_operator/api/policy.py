@@ -11,6 +11,7 @@ from typing import Annotated, Self
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from weir_operator.api.limits import COST_RULES, PLAN_RULES, Limit, PlanLimit
+from weir_operator.api.rollout import Rollout
 from weir_operator.api.sources import KeySource, PlanSource
 from weir_operator.api.types import (
     AS_SET,
@@ -32,6 +33,7 @@ from weir_operator.api.types import (
 )
 from weir_operator.domain import specs
 from weir_operator.domain.limits import MAX_COUNT, Dialect, FailureMode, MissingKey, Mode, Scope, Share, Visibility
+from weir_operator.domain.rollout_terms import PLAIN
 
 
 class Route(ApiModel):
@@ -252,6 +254,8 @@ class RateLimitPolicySpec(ApiModel):
     """A request passes only if every rule that applies to it allows it; a refused request is charged nowhere."""
     response: Response = Response()
     """What clients are told."""
+    rollout: Rollout | None = None
+    """How a new rule, or a changed limit, comes into force in mode Enforce. Left out: it is enforced at once."""
 
     def to_domain(self) -> specs.PolicySpec:
         """The same in domain terms."""
@@ -263,4 +267,5 @@ class RateLimitPolicySpec(ApiModel):
             exempt=tuple(entry.to_domain() for entry in self.exempt),
             headers=self.response.headers,
             documentation=self.response.documentation,
+            rollout=PLAIN if self.rollout is None else self.rollout.to_domain(),
         )

@@ -12,6 +12,7 @@ from weir_operator.domain.conditions import Reason
 from weir_operator.domain.gateways import ANY_HOST, Gateway
 from weir_operator.domain.matching import Network, check_host, covers_everybody, host_covers, parse_network
 from weir_operator.domain.problems import Problem, invalid
+from weir_operator.domain.rollout_checks import check_rollout
 from weir_operator.domain.rule_checks import check_route, check_rules
 from weir_operator.domain.ruleset import HeaderExempt, Policy
 from weir_operator.domain.source_checks import check_header, check_values, is_readable
@@ -26,6 +27,7 @@ def check_policy(meta: Meta, spec: PolicySpec, gateway: Gateway) -> list[Problem
         *_check_routes(spec.routes),
         *_check_exempt(spec.exempt, gateway),
         *check_rules(spec, gateway),
+        *check_rollout(spec),
     ]
 
 

@@ -22,6 +22,7 @@ from weir_operator.domain.limits import (
     Visibility,
 )
 from weir_operator.domain.problems import Problem
+from weir_operator.domain.rollout_terms import PLAIN, RolloutTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +204,7 @@ class PolicySpec:
     exempt: tuple[Exemption, ...] = ()
     headers: Dialect = Dialect.RATE_LIMIT
     documentation: str | None = None
+    rollout: RolloutTerms = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
