@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir_operator.api.parsing import parse_override, parse_policy
-from weir_operator.domain.compiler import compile_ruleset
+from weir_operator.domain.compiler import Compiler
 from weir_operator.domain.gateways import Gateway, HostsDefault
+from weir_operator.domain.ruleset import Ruleset
 from weir_operator.domain.specs import OverrideInput, PolicyInput
+from weir_operator.domain.wire_text import Texts
 from weir_operator.render.ruleset_config import Live, RulesetTooLarge, render_rules
 
 HOST = "api.example.com"
@@ -90,28 +92,42 @@ def parse(objects: Sequence[dict[str, Any]], exceptions: Sequence[dict[str, Any]
     return Inputs([parse_policy(item) for item in objects], [parse_override(item) for item in exceptions])
 
 
-def render(inputs: Inputs, *, revision: int = _NOW_MS) -> dict[str, bytes]:
-    """From parsed objects to the ConfigMap's entries. Raises ValueError when an object is not accepted."""
-    compiled = compile_ruleset(inputs.policies, inputs.overrides, GATEWAY, None)
-    outcomes = {**compiled.policies, **compiled.overrides}
-    problems = {name: outcome.problems for name, outcome in outcomes.items() if not outcome.accepted}
-    if problems:
-        raise ValueError(f"{len(problems)} are not accepted, the first: {next(iter(problems.items()))}")
-    manifest = render_rules(compiled.ruleset, GATEWAY, Live(), revision)
-    if isinstance(manifest, RulesetTooLarge):
-        raise ValueError(str(manifest))  # noqa: TRY004 - the type is its way of saying what is wrong with the value
-    plain = {name: text.encode() for name, text in (manifest.get("data") or {}).items()}
-    return plain | {name: base64.b64decode(text) for name, text in (manifest.get("binaryData") or {}).items()}
+class Gate:
+    """One gateway's way from parsed objects to the ConfigMap's entries, with what it remembers between two passes."""
+
+    def __init__(self) -> None:
+        self._compiler = Compiler(GATEWAY)
+        self._texts = Texts()
+        self._published: Ruleset | None = None
+
+    def render(self, inputs: Inputs, *, revision: int = _NOW_MS) -> dict[str, bytes]:
+        """Compile and render. Raises ValueError when an object is not accepted."""
+        compiled = self._compiler.compile(inputs.policies, inputs.overrides, self._published)
+        outcomes = {**compiled.policies, **compiled.overrides}
+        problems = {name: outcome.problems for name, outcome in outcomes.items() if not outcome.accepted}
+        if problems:
+            raise ValueError(f"{len(problems)} are not accepted, the first: {next(iter(problems.items()))}")
+        manifest = render_rules(compiled.ruleset, GATEWAY, Live(), revision, self._texts)
+        if isinstance(manifest, RulesetTooLarge):
+            raise ValueError(str(manifest))  # noqa: TRY004 - the type is its way of saying what is wrong with the value
+        self._published = compiled.ruleset
+        plain = {name: text.encode() for name, text in (manifest.get("data") or {}).items()}
+        return plain | {name: base64.b64decode(text) for name, text in (manifest.get("binaryData") or {}).items()}
+
+
+def render(inputs: Inputs) -> dict[str, bytes]:
+    """What an operator that has just started makes of parsed objects."""
+    return Gate().render(inputs)
 
 
 def revisions(objects: Sequence[dict[str, Any]], exceptions: Sequence[dict[str, Any]]) -> Iterator[dict[str, bytes]]:
     """The same rules again and again, each time with a higher revision and another limit in the last policy."""
-    inputs = parse(objects, exceptions)
+    inputs, gate = parse(objects, exceptions), Gate()
     for number in itertools.count(1):
         edited = copy.deepcopy(objects[-1])
         edited["spec"]["rules"][0]["limit"]["burst"] += number
         inputs.policies[-1] = parse_policy(edited)
-        yield render(inputs, revision=_NOW_MS + number)
+        yield gate.render(inputs, revision=_NOW_MS + number)
 
 
 def _policy(name: str, spec: dict[str, Any]) -> dict[str, Any]:

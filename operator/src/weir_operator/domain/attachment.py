@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from weir_operator.domain.compiler import Outcome, policy_not_found, policy_not_running, unknown_gateway
+from weir_operator.domain.compiler import unknown_gateway
 from weir_operator.domain.gateways import Gateway
+from weir_operator.domain.outcomes import Outcome
+from weir_operator.domain.overrides import policy_not_found, policy_not_running
 from weir_operator.domain.problems import Problem
 from weir_operator.domain.ruleset import Ruleset
 from weir_operator.domain.specs import OverrideInput, PolicyInput

@@ -13,7 +13,7 @@ from weir_operator.domain.conditions import Reason
 from weir_operator.domain.crowds import Crowd, find_crowds
 from weir_operator.domain.limits import Mode
 from weir_operator.domain.problems import Problem
-from weir_operator.domain.ruleset import Policy
+from weir_operator.domain.ruleset import Match, Policy
 
 NAMED = 8  # policies named in a message; with a budget of 8 rules there are not more
 _ASK = "or ask the gateway's administrator for a larger ruleBudget"
@@ -39,7 +39,14 @@ class Applicant:
     @property
     def versions(self) -> tuple[Policy, ...]:
         """What may get its place, the first choice first."""
-        return (self.policy,) if self.instead in (None, self.policy) else (self.policy, self.instead)
+        last = self.instead
+        if (
+            last is None
+            or last is self.policy
+            or (last.match, _weight(last)) == (self.policy.match, _weight(self.policy))
+        ):
+            return (self.policy,)  # of two that need the same place, one is asked for
+        return self.policy, last
 
 
 @dataclass(slots=True)
@@ -51,17 +58,38 @@ class _Room:
     placed: list[str] = field(default_factory=list)
 
 
-def over_budget(applicants: Iterable[Applicant], budget: int) -> dict[str, Problem]:
-    """The policies that find no place beside those that came before them, by id, each with what it is told.
+class Budget:
+    """How many rules one request may meet, `size`, and the crowds that were found last: most edits change none."""
 
-    The order of `applicants` does not matter. A policy that is refused takes no place from those after it, except for
-    the version that stays instead.
-    """
-    ranked = sorted(applicants, key=lambda applicant: applicant.rank)
-    versions = [version for applicant in ranked for version in applicant.versions]
-    weights = [_weight(version) for version in versions]
-    rooms: list[list[_Room]] = [[] for _ in versions]
-    for crowd in find_crowds(versions, weights, budget):
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._walked: tuple[list[tuple[Match, int]], list[Crowd]] = [], []
+
+    def exceeded_by(self, applicants: Iterable[Applicant]) -> dict[str, Problem]:
+        """The policies that find no place beside those that came before them, by id, each with what it is told.
+
+        The order of `applicants` does not matter. A policy that is refused takes no place from those after it, except
+        for the version that stays instead.
+        """
+        ranked = sorted(applicants, key=lambda applicant: applicant.rank)
+        versions = [version for applicant in ranked for version in applicant.versions]
+        weights = [_weight(version) for version in versions]
+        walked = [(version.match, weight) for version, weight in zip(versions, weights, strict=True)]
+        if walked != self._walked[0]:
+            self._walked = walked, find_crowds(versions, weights, self._size)
+        return _give_places(ranked, weights, self._walked[1], self._size) if self._walked[1] else {}
+
+
+def over_budget(applicants: Iterable[Applicant], budget: int) -> dict[str, Problem]:
+    """What a new `Budget` says."""
+    return Budget(budget).exceeded_by(applicants)
+
+
+def _give_places(
+    ranked: Sequence[Applicant], weights: Sequence[int], crowds: Iterable[Crowd], budget: int
+) -> dict[str, Problem]:
+    rooms: list[list[_Room]] = [[] for _ in weights]
+    for crowd in crowds:
         room = _Room(crowd)
         for index in crowd.members:
             rooms[index].append(room)

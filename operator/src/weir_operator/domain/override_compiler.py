@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from weir_operator.domain.gateways import Gateway
 from weir_operator.domain.limits import Action
 from weir_operator.domain.override_numbers import Change, check_numbers, parse_factor
 from weir_operator.domain.override_subjects import Named, check_value, hash_subject, resolve, sources_of
+from weir_operator.domain.override_target import Selection, Target
 from weir_operator.domain.overriding import NewLimit, Override, Subject
 from weir_operator.domain.problems import Problem, did_you_mean, invalid
 from weir_operator.domain.ruleset import Policy, Rule
@@ -20,18 +20,17 @@ from weir_operator.domain.specs import LimitPatch, Meta, OverrideSpec, SubjectVa
 Who = Sequence[Named]
 
 
-def compile_override(
-    meta: Meta, spec: OverrideSpec, policy: Policy, gateway: Gateway
-) -> Override | tuple[Problem, ...]:
-    """The compiled override, or every problem that it has with itself and with `policy` as it runs on `gateway`."""
-    selected = _selected(spec, policy)
+def compile_override(meta: Meta, spec: OverrideSpec, target: Target) -> Override | tuple[Problem, ...]:
+    """The compiled override, or every problem that it has with itself and with the policy as it runs."""
+    selected = target.select(spec.rules)
     problems = [
-        *_check_rules(spec.rules, policy),
+        *_check_rules(spec.rules, target.policy),
         *_check_action(spec),
         *_check_times(spec),
         *_check_subjects(spec.subjects),
     ]
     subjects, unresolved = _resolve(spec, selected)
+    shapes = frozenset(_names(who) for who in subjects)
     if not problems:
         problems += unresolved or _check_fit(spec, subjects, selected)
     change = _change_of(spec)
@@ -39,11 +38,11 @@ def compile_override(
         problems.append(change)
     if problems or isinstance(change, Problem):
         return tuple(problems)
-    fitting = [rule for rule in selected if any(_names(who) <= sources_of(rule) for who in subjects)]
-    problems += check_numbers(change, fitting, gateway) if change is not None else ()
-    return tuple(problems) or Override(
+    fitting = selected.fitting(shapes)
+    wrong = target.check_numbers(change, fitting) if change is not None else ()
+    return wrong or Override(
         id=meta.id,
-        policy=policy.id,
+        policy=target.policy.id,
         rules=tuple(rule.name for rule in fitting),
         subjects=tuple(dict.fromkeys(found for found, _ in _hashed(subjects, fitting))),
         action=spec.action,
@@ -55,11 +54,11 @@ def compile_override(
     )
 
 
-def subject_places(spec: OverrideSpec, policy: Policy) -> dict[tuple[Subject, ...], int]:
+def subject_places(spec: OverrideSpec, target: Target) -> dict[tuple[Subject, ...], int]:
     """Which entry of `spec.subjects` each compiled subject of an accepted override came from."""
-    selected = _selected(spec, policy)
+    selected = target.select(spec.rules)
     places: dict[tuple[Subject, ...], int] = {}
-    for found, place in _hashed(_resolve(spec, selected)[0], selected):
+    for found, place in _hashed(_resolve(spec, selected)[0], selected.rules):
         places.setdefault(found, place)
     return places
 
@@ -77,20 +76,15 @@ def still_fits(piece: Override, policy: Policy) -> bool:
     )
 
 
-def _selected(spec: OverrideSpec, policy: Policy) -> list[Rule]:
-    return [rule for rule in policy.rules if not spec.rules or rule.name in spec.rules]
-
-
-def _resolve(spec: OverrideSpec, selected: Sequence[Rule]) -> tuple[list[Who], list[Problem]]:
+def _resolve(spec: OverrideSpec, selected: Selection) -> tuple[list[Who], list[Problem]]:
     """The subjects with their sources' one names, and what is wrong with them by themselves."""
-    keyed = sorted(frozenset().union(*(sources_of(rule) for rule in selected)))
     subjects: list[Who] = []
     problems: list[Problem] = []
     for index, subject in enumerate(spec.subjects):
         path = f"spec.subjects[{index}]"
         who: list[Named] = []
         for value in subject:
-            found = resolve(value, f"{path}.{value.source}", keyed)
+            found = resolve(value, f"{path}.{value.source}", selected.keyed)
             if isinstance(found, Problem):
                 problems.append(found)
             else:
@@ -161,28 +155,29 @@ def _check_subjects(subjects: Sequence[Sequence[SubjectValue]]) -> Iterator[Prob
             yield invalid(path, message, hint)
 
 
-def _check_fit(spec: OverrideSpec, subjects: Sequence[Who], selected: Sequence[Rule]) -> list[Problem]:
-    keyed = sorted(frozenset().union(*(sources_of(rule) for rule in selected)))
+def _check_fit(spec: OverrideSpec, subjects: Sequence[Who], selected: Selection) -> list[Problem]:
+    keyed = selected.keyed
     known = f"their keys are made of: {', '.join(keyed)}" if keyed else "they have one counter for everybody"
     misfits: list[Problem] = []
     for index, who in enumerate(subjects):
         strangers = [named for named in who if named.source not in keyed]
         message = "is a source that no selected rule is keyed on"
         misfits += (invalid(named.path, message, known) for named in strangers)
-        if not strangers and not any(_names(who) <= sources_of(rule) for rule in selected):
+        if not strangers and not selected.fitting(frozenset([_names(who)])):
             hint = "write one override for each rule's own sources"
             message = "names sources that no single selected rule is keyed on together"
             misfits.append(invalid(f"spec.subjects[{index}]", message, hint))
     if misfits:
         return misfits  # that a rule is left without a subject only follows from these
+    fitting = {rule.name for rule in selected.fitting(frozenset(_names(who) for who in subjects))}
     for index, name in enumerate(spec.rules):
-        (rule,) = (rule for rule in selected if rule.name == name)
-        if not any(_names(who) <= sources_of(rule) for who in subjects):
+        if name not in fitting:
+            (rule,) = (rule for rule in selected.rules if rule.name == name)
             message = f'no subject fits the key of rule "{name}"'
             sources = ", ".join(sorted(sources_of(rule))) or "nothing: one counter for everybody"
             misfits.append(invalid(f"spec.rules[{index}]", message, f"it is made of: {sources}"))
     return misfits
 
 
-def _names(who: Who) -> set[str]:
-    return {named.source for named in who}
+def _names(who: Who) -> frozenset[str]:
+    return frozenset(named.source for named in who)

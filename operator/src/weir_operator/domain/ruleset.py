@@ -28,6 +28,7 @@ from weir_operator.domain.limits import (
 from weir_operator.domain.overriding import Override
 from weir_operator.domain.sources import ClaimKey, HeaderKey, KeyPart
 from weir_operator.domain.wire import DocumentError, Json, decode, encode, json_schema, member
+from weir_operator.domain.wire_text import Texts, canonical_text, join_members
 
 FORMAT = 1
 _FIELD_NAME = "^[!#$%&'*+.^_`|~0-9a-z-]+$"  # RFC 9110 field name, lower case
@@ -174,7 +175,9 @@ class Document:
     revision: int = member("Rises with every change.", minimum=1, maximum=MAX_EXACT)
     digest: str = member("SHA-256 of the canonical JSON without revision and digest.", pattern="^sha256:[0-9a-f]{64}$")
     policies: tuple[Policy, ...] = member("Sorted by id.")
-    overrides: tuple[Override, ...] = member("The first that fits a request and whose time it is wins.")
+    overrides: tuple[Override, ...] = member(
+        "By policy; of one policy's, the first that fits and whose time it is wins."
+    )
     jwt: Jwt | None = member("Where claims are read; absent = Envoy's usual places.", default=None)
     limiters: int | None = member(
         "How many share a limit that is split while the store does not answer; there whenever a rule is split.",
@@ -204,17 +207,18 @@ class Sealed:
     """An encoded ruleset with its digest, for whoever needs the digest before the revision is known."""
 
     digest: str
-    content: Mapping[str, Json]
+    members: Mapping[str, str]
+    """The canonical JSON of each member, without revision and digest."""
 
     def to_bytes(self, revision: int) -> bytes:
         """The document with this revision: what `to_bytes(publish(ruleset, revision))` gives, encoded only once."""
-        return canonical_json({**self.content, "digest": self.digest, "revision": revision})
+        return join_members({**self.members, "digest": canonical_text(self.digest), "revision": str(revision)})
 
 
-def seal(ruleset: Ruleset) -> Sealed:
-    """Encode `ruleset` and compute its digest."""
-    content = {"format": FORMAT, **encode(ruleset)}
-    return Sealed("sha256:" + hashlib.sha256(canonical_json(content)).hexdigest(), content)
+def seal(ruleset: Ruleset, texts: Texts | None = None) -> Sealed:
+    """Encode `ruleset` and compute its digest; `texts` spares what did not change since it was used last."""
+    members = {"format": str(FORMAT), **(texts or Texts()).members(ruleset)}
+    return Sealed("sha256:" + hashlib.sha256(join_members(members)).hexdigest(), members)
 
 
 def to_bytes(document: Document) -> bytes:

@@ -41,7 +41,7 @@ def encode(value: Any) -> Json:
         return {key: encode(item) for key, item in value.items()}
     if issubclass(kind, StrEnum):
         return str(value)
-    members = ((m.name, getattr(value, m.attribute)) for m in _members(kind))
+    members = ((m.name, getattr(value, m.attribute)) for m in members_of(kind))
     return {name: encode(item) for name, item in members if item is not None}
 
 
@@ -61,7 +61,9 @@ def json_schema(kind: type, *, title: str) -> dict[str, Json]:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Member:
+class Member:
+    """How one field of a dataclass stands in JSON."""
+
     attribute: str
     name: str
     annotation: Any  # without `| None`
@@ -71,19 +73,20 @@ class _Member:
 
 
 @functools.cache
-def _members(kind: Any) -> tuple[_Member, ...]:
+def members_of(kind: Any) -> tuple[Member, ...]:
+    """The members of dataclass `kind`, in the order of its fields."""
     hints = typing.get_type_hints(kind)
     return tuple(_member_of(field, hints[field.name]) for field in dataclasses.fields(kind))
 
 
-def _member_of(field: dataclasses.Field[Any], hint: Any) -> _Member:
+def _member_of(field: dataclasses.Field[Any], hint: Any) -> Member:
     arms = _arms(hint)
     optional = type(None) in arms
     if optional:
         (hint,) = (arm for arm in arms if arm is not type(None))
     metadata = field.metadata
     name = metadata.get("name") or _camel(field.name)
-    return _Member(field.name, name, hint, optional, metadata.get("description", ""), metadata.get("schema", {}))
+    return Member(field.name, name, hint, optional, metadata.get("description", ""), metadata.get("schema", {}))
 
 
 def _camel(name: str) -> str:
@@ -141,7 +144,7 @@ def _decode_map(item: Any, data: Json, path: str) -> dict[str, Any]:
 
 def _decode_object(kind: Any, data: Json, path: str) -> Any:
     given = _object(data, path)
-    members = _members(kind)
+    members = members_of(kind)
     unknown = sorted(set(given) - {m.name for m in members})
     missing = sorted(m.name for m in members if not m.optional and m.name not in given)
     if unknown or missing:
@@ -153,7 +156,7 @@ def _decode_object(kind: Any, data: Json, path: str) -> Any:
 def _decode_union(arms: tuple[Any, ...], data: Json, path: str) -> Any:
     given = _object(data, path)
     for arm in arms:
-        members = _members(arm)
+        members = members_of(arm)
         constants = ((m.name, m.schema["const"]) for m in members if "const" in m.schema)
         if set(given) == {m.name for m in members} and all(given[name] == value for name, value in constants):
             return _decode_object(arm, data, path)
@@ -162,7 +165,7 @@ def _decode_union(arms: tuple[Any, ...], data: Json, path: str) -> Any:
 
 def _form(arm: Any) -> str:
     """What a union's arm is called in a message: its constant, else its first member."""
-    members = _members(arm)
+    members = members_of(arm)
     return next((str(m.schema["const"]) for m in members if "const" in m.schema), members[0].name)
 
 
@@ -192,7 +195,7 @@ def _schema_of(hint: Any, defs: dict[str, Json]) -> dict[str, Json]:
 
 
 def _object_schema(kind: Any, defs: dict[str, Json]) -> dict[str, Json]:
-    members = _members(kind)
+    members = members_of(kind)
     properties = {}
     for m in members:
         described = {"description": m.description} if m.description else {}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from weir_operator.domain.attachment import Group
-from weir_operator.domain.compiler import Outcome
+from weir_operator.domain.outcomes import Outcome
 from weir_operator.reconcile.ports import Object
 
 

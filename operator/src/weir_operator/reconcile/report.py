@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from weir_operator.domain.compiler import Outcome
 from weir_operator.domain.conditions import Reason, Status
+from weir_operator.domain.outcomes import Outcome
 from weir_operator.domain.overriding import Override
 from weir_operator.domain.ruleset import Policy
 from weir_operator.domain.specs import OverrideInput, PolicyInput

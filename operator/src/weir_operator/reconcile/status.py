@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from weir_operator.domain.compiler import Outcome
 from weir_operator.domain.conditions import (
     CATCHING_UP,
     Condition,
@@ -23,6 +22,7 @@ from weir_operator.domain.conditions import (
     parse_conditions,
 )
 from weir_operator.domain.limits import Mode
+from weir_operator.domain.outcomes import Outcome
 from weir_operator.domain.overriding import Override
 from weir_operator.domain.problems import chief_reason, summary
 from weir_operator.domain.ruleset import Policy

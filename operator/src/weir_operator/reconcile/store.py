@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 
 from weir_operator.api.parsing import parse_override, parse_policy
 from weir_operator.domain.attachment import Attachment, attach
-from weir_operator.domain.compiler import Outcome
 from weir_operator.domain.gateways import Gateway
+from weir_operator.domain.outcomes import Outcome
 from weir_operator.domain.ruleset import Ruleset
 from weir_operator.domain.specs import Meta, OverrideInput, PolicyInput
 from weir_operator.reconcile.cache import Change, Key, ObjectCache, key_of

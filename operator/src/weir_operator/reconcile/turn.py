@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weir_operator.domain.compiler import Compiled, compile_ruleset
+from weir_operator.domain.compiler import Compiled, Compiler
 from weir_operator.domain.gateways import Gateway
 from weir_operator.domain.problems import chief_reason
 from weir_operator.domain.ruleset import Ruleset
+from weir_operator.domain.wire_text import Texts
 from weir_operator.metrics import Metrics
 from weir_operator.reconcile.crowd import Crowd
 from weir_operator.reconcile.fleet import Fleet
@@ -90,6 +91,8 @@ class GatewayTurn:
         self._tools = tools
         self._writer = tools.writer()
         self._ruleset_name = rules_config_map(gateway.name)
+        self._compiler = Compiler(gateway)
+        self._texts = Texts()
         self._envoy = render_envoy_config(gateway)  # from the settings alone, so once is enough
         self._reports: tuple[LimiterReport, ...] = ()
         self._compiled: tuple[Observation, Compiled] | None = None
@@ -133,8 +136,8 @@ class GatewayTurn:
         previous = without_replaced(base.ruleset or Ruleset(name), self._owners, owners)
         with self._tools.metrics.compile_seconds.labels(name).time():
             group = observed.group
-            compiled = compile_ruleset(group.policies, group.overrides, self._gateway, previous, self._crowd.count)
-            rules = render_rules(compiled.ruleset, self._gateway, base, self._now_ms())
+            compiled = self._compiler.compile(group.policies, group.overrides, previous, self._crowd.count)
+            rules = render_rules(compiled.ruleset, self._gateway, base, self._now_ms(), self._texts)
             closed = render_closed(compiled.ruleset, self._gateway)
         self._compiled = observed, compiled
         if isinstance(rules, RulesetTooLarge):

@@ -10,6 +10,7 @@ from weir_operator.domain.gateways import Gateway, HostsDefault
 from weir_operator.domain.limits import Action, Algorithm
 from weir_operator.domain.override_compiler import compile_override
 from weir_operator.domain.override_subjects import network_text, parse_address
+from weir_operator.domain.override_target import Target
 from weir_operator.domain.overriding import NewLimit, Override, Subject
 from weir_operator.domain.policy_compiler import compile_policy, sha256
 from weir_operator.domain.ruleset import Policy
@@ -67,7 +68,7 @@ SPEC = OverrideSpec("api", (subject(X_Api_Key="k1"),), Action.EXEMPT)
 
 
 def compiled(spec: OverrideSpec, against: Policy | None = None) -> Override:
-    override = compile_override(META, spec, against or policy(), GATEWAY)
+    override = compile_override(META, spec, Target(against or policy(), GATEWAY))
     assert isinstance(override, Override), override
     return override
 
@@ -157,7 +158,7 @@ FAULTS = [
 @pytest.mark.parametrize(("spec", "path", "remedy"), [pytest.param(*fault[1:], id=fault[0]) for fault in FAULTS])
 def test_a_fault_is_named_with_its_path_and_what_would_be_right(spec: OverrideSpec, path: str, remedy: str) -> None:
     """D03, D12, D68: also through an override."""
-    problems = compile_override(META, spec, policy(), GATEWAY)
+    problems = compile_override(META, spec, Target(policy(), GATEWAY))
     assert isinstance(problems, tuple)
     assert {path} == {problem.path for problem in problems}
     assert remedy in problems[0].hint
@@ -166,7 +167,7 @@ def test_a_fault_is_named_with_its_path_and_what_would_be_right(spec: OverrideSp
 @pytest.mark.parametrize("value", ["s3cret ", "s3cret\n"])
 def test_a_bad_value_is_not_quoted_since_it_may_be_a_secret(value: str) -> None:
     """D61"""
-    problems = compile_override(META, replace(SPEC, subjects=(subject(x_api_key=value),)), policy(), GATEWAY)
+    problems = compile_override(META, replace(SPEC, subjects=(subject(x_api_key=value),)), Target(policy(), GATEWAY))
     assert "s3cret" not in str(problems)
 
 
@@ -210,7 +211,7 @@ def test_a_set_override_replaces_only_the_numbers_that_it_names() -> None:
 def test_a_set_override_is_checked_in_every_plan() -> None:
     """The plan `free` has a burst of 10; a period that is fine for the rule's own limit can be too fine for it."""
     spec = setting(burst=10**12, requests=7)
-    problems = compile_override(META, spec, policy(), GATEWAY)
+    problems = compile_override(META, spec, Target(policy(), GATEWAY))
     assert isinstance(problems, tuple)
     assert any('plan "free"' in problem.message for problem in problems)
 
@@ -245,12 +246,12 @@ def test_a_queue_of_nobody_takes_the_longest_wait_with_it() -> None:
     leaky = LimitSpec(100, 1_000_000, algorithm=Algorithm.LEAKY_BUCKET, queue=5, max_delay_us=100_000)
     against = policy(RuleSpec("even", leaky, (HeaderSource("x-api-key"),)))
     assert compiled(setting(queue=0), against).limit == NewLimit(queue=0, max_delay_us=0)
-    problems = compile_override(META, setting(queue=0, max_delay_us=5), against, GATEWAY)
+    problems = compile_override(META, setting(queue=0, max_delay_us=5), Target(against, GATEWAY))
     assert isinstance(problems, tuple)
     assert [problem.path for problem in problems] == ["spec.limit.maxDelay"]
 
 
 def test_a_queue_that_the_algorithm_lacks_is_the_only_fault_of_a_queue_of_nobody() -> None:
-    problems = compile_override(META, replace(setting(queue=0), rules=("burst",)), policy(), GATEWAY)
+    problems = compile_override(META, replace(setting(queue=0), rules=("burst",)), Target(policy(), GATEWAY))
     assert isinstance(problems, tuple)
     assert {problem.path for problem in problems} == {"spec.limit.queue"}

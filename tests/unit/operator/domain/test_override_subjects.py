@@ -8,6 +8,7 @@ import pytest
 from weir_operator.domain.gateways import Gateway, HostsDefault
 from weir_operator.domain.limits import Action
 from weir_operator.domain.override_compiler import compile_override, subject_places
+from weir_operator.domain.override_target import Target
 from weir_operator.domain.overriding import Override
 from weir_operator.domain.policy_compiler import compile_policy, sha256
 from weir_operator.domain.problems import Problem
@@ -64,7 +65,7 @@ def spec(name: str, value: str) -> OverrideSpec:
 
 
 def compiled(name: str, value: str, *key: KeySource) -> Override | tuple[Problem, ...]:
-    return compile_override(META, spec(name, value), policy(*(key or EVERYTHING)), GATEWAY)
+    return compile_override(META, spec(name, value), Target(policy(*(key or EVERYTHING)), GATEWAY))
 
 
 @pytest.mark.requirement("R15")
@@ -138,14 +139,16 @@ def test_a_value_that_is_refused_is_not_quoted() -> None:
 
 def test_one_source_under_two_names_is_named_twice() -> None:
     both = (SubjectValue("x-key", "1"), SubjectValue("header:X-Key", "2"))
-    problems = compile_override(META, replace(spec("x-key", "1"), subjects=(both,)), policy(*EVERYTHING), GATEWAY)
+    problems = compile_override(
+        META, replace(spec("x-key", "1"), subjects=(both,)), Target(policy(*EVERYTHING), GATEWAY)
+    )
     assert isinstance(problems, tuple)
     assert [problem.message for problem in problems] == ["names a source twice"]
 
 
 def test_each_compiled_subject_knows_its_place_in_the_spec() -> None:
     many = replace(spec("x-key", "1"), subjects=tuple((SubjectValue("x-key", str(n)),) for n in range(3)))
-    override = compile_override(META, many, policy(*EVERYTHING), GATEWAY)
+    override = compile_override(META, many, Target(policy(*EVERYTHING), GATEWAY))
     assert isinstance(override, Override)
-    places = subject_places(many, policy(*EVERYTHING))
+    places = subject_places(many, Target(policy(*EVERYTHING), GATEWAY))
     assert [places[subject] for subject in override.subjects] == [0, 1, 2]

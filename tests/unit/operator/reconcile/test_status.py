@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from weir_operator.domain.algorithms import TokenBucket
-from weir_operator.domain.compiler import Outcome
 from weir_operator.domain.conditions import Reason, Status
 from weir_operator.domain.limits import Action, Dialect, FailureMode, MissingKey, Mode, Visibility
+from weir_operator.domain.outcomes import Outcome
 from weir_operator.domain.overriding import Override
 from weir_operator.domain.overriding import Subject as RulesetSubject
 from weir_operator.domain.problems import invalid

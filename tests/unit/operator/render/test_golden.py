@@ -16,8 +16,9 @@ import yaml
 
 from weir_operator.api.parsing import parse_override, parse_policy
 from weir_operator.domain.attachment import attach
-from weir_operator.domain.compiler import Outcome, compile_ruleset
+from weir_operator.domain.compiler import compile_ruleset
 from weir_operator.domain.gateways import Gateway, HostsDefault, Jwt
+from weir_operator.domain.outcomes import Outcome
 from weir_operator.domain.ruleset import document_schema
 from weir_operator.render.ruleset_config import PLAIN_KEY, Live, RulesetTooLarge, render_rules
 

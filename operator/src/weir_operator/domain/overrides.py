@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All overrides of a gateway to their part of the ruleset: by policy, and within one by precedence.
+
+Owns what is remembered of them from one pass to the next, and which last accepted version stays. What happens among the
+overrides of one policy is `policy_overrides`' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from weir_operator.domain.conditions import Reason
+from weir_operator.domain.gateways import Gateway
+from weir_operator.domain.memory import Memory
+from weir_operator.domain.outcomes import ACCEPTED, Outcome
+from weir_operator.domain.override_compiler import still_fits
+from weir_operator.domain.override_target import Target
+from weir_operator.domain.overriding import Override
+from weir_operator.domain.policy_overrides import PolicyOverrides, Ranking, compile_overrides, rank
+from weir_operator.domain.problems import Problem, did_you_mean
+from weir_operator.domain.ruleset import Policy
+from weir_operator.domain.specs import OverrideInput
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The overrides in the document's order, and the outcome of each object by id."""
+
+    ordered: tuple[Override, ...]
+    outcomes: dict[str, Outcome]
+
+
+class OverrideCompiler:
+    """Compiles a gateway's overrides again and again, and anew only those of the policies where something changed."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._targets: Memory[Target] = Memory()
+        self._compiled: Memory[PolicyOverrides] = Memory()
+        self._rankings: Memory[Ranking] = Memory()
+
+    def compile(
+        self,
+        overrides: Iterable[OverrideInput],
+        pieces: Mapping[str, Policy],
+        known: Iterable[str],
+        before: Iterable[Override],
+    ) -> Placed:
+        """Compile `overrides` against the policies that run (`pieces`); `known` are the ids of all that exist.
+
+        `before` are the live ones, of which an override with problems keeps its last accepted version.
+        """
+        for memory in (self._targets, self._compiled, self._rankings):
+            memory.begin_pass()
+        inputs = {override.meta.id: override for override in overrides}
+        compiled = self._compile_all(inputs, pieces, known)
+        outcomes = {name: ACCEPTED for own in compiled.values() for name in own.inputs}
+        faulty = {name: problems for own in compiled.values() for name, problems in own.faulty.items()}
+        running = {piece.id: piece for piece in before if piece.id in faulty}
+        kept: dict[str, list[Override]] = {}
+        for name, problems in faulty.items():
+            last = running.get(name)
+            stays = last is not None and last.policy in pieces and still_fits(last, pieces[last.policy])
+            outcomes[name] = Outcome(problems, kept=stays)
+            if last is not None and stays:
+                kept.setdefault(last.policy, []).append(last)
+        ordered: list[Override] = []
+        for policy in sorted(pieces.keys() & (compiled.keys() | kept.keys())):
+            ranking = self._rank(pieces[policy], compiled.get(policy), kept.get(policy, []), inputs)
+            ordered += ranking.ordered
+            outcomes |= {name: replace(ACCEPTED, notes=remarks) for name, remarks in ranking.remarks.items()}
+        return Placed(tuple(ordered), outcomes)
+
+    def _compile_all(
+        self, inputs: Mapping[str, OverrideInput], pieces: Mapping[str, Policy], known: Iterable[str]
+    ) -> dict[str, PolicyOverrides]:
+        """What became of the overrides of each policy that has any."""
+        by_policy: dict[str, list[OverrideInput]] = {}
+        for _, override in sorted(inputs.items()):
+            by_policy.setdefault(override.policy_id, []).append(override)
+
+        def without_policy(override: OverrideInput) -> Problem:
+            there = override.policy_id in known
+            return policy_not_running(override.policy_id) if there else policy_not_found(override, known)
+
+        compiled = {}
+        for policy, own in by_policy.items():
+            piece = pieces.get(policy)
+            if piece is None:
+                compiled[policy] = compile_overrides(own, without_policy)
+                continue
+            target = self._target(piece)
+            compiled[policy] = self._compiled.recall(
+                policy,
+                (target, *own),
+                lambda before, own=own, target=target: compile_overrides(own, target, before),  # type: ignore[misc]
+            )
+        return compiled
+
+    def _target(self, piece: Policy) -> Target:
+        return self._targets.recall(piece.id, (piece,), lambda _: Target(piece, self._gateway))
+
+    def _rank(
+        self,
+        piece: Policy,
+        own: PolicyOverrides | None,
+        kept: Sequence[Override],
+        inputs: Mapping[str, OverrideInput],
+    ) -> Ranking:
+        objects = [inputs[override.id] for override in kept]
+        target = self._target(piece)
+        return self._rankings.recall(
+            piece.id, (target, own, *kept, *objects), lambda _: rank(own, list(zip(kept, objects, strict=True)), target)
+        )
+
+
+def policy_not_found(override: OverrideInput, ids: Iterable[str]) -> Problem:
+    """The problem of an override whose policy does not exist in its namespace; `ids` are the policies that do."""
+    namespace = override.meta.namespace
+    names = [policy.removeprefix(f"{namespace}/") for policy in ids if policy.startswith(f"{namespace}/")]
+    message = f'the namespace "{namespace}" has no policy "{override.policy}"'
+    return Problem("spec.policyRef.name", Reason.POLICY_NOT_FOUND, message, did_you_mean(override.policy, names))
+
+
+def policy_not_running(policy_id: str) -> Problem:
+    """The problem of an override whose policy exists, but in no version that any gateway runs."""
+    message = f'the policy "{policy_id}" is not accepted, so there is nothing to override'
+    return Problem("spec.policyRef.name", Reason.CONFLICTED, message, "see the policy's own conditions")
