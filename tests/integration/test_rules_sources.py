@@ -107,7 +107,7 @@ def tampered(text: bytes, old: str, new: str) -> bytes:
         (lambda: document(policy(rule()), gateway="other"), "gateway"),
         (lambda: document(policy(rule(limit=limit(5), surprise=1))), "surprise"),
         (lambda: document(policy(rule(limit=limit(0, burst=1)))), "policies[0].rules[0].limit"),
-        (lambda: tampered(single(), '"format":1', '"format":9'), "format"),
+        (lambda: tampered(single(), '"format":2', '"format":9'), "format"),
         (lambda: gzip.compress(single())[:-9], "gzip"),
     ],
     ids=["cut off", "wrong digest", "other gateway", "unknown member", "zero limit", "unknown format", "damaged gzip"],

@@ -62,7 +62,7 @@ def document(
     **members: Any,
 ) -> bytes:
     """A document with its digest. Each has a higher revision than the one before, unless `revision` says otherwise."""
-    content = {"format": 1, "gateway": gateway, "policies": list(policies), "overrides": list(overrides), **members}
+    content = {"format": 2, "gateway": gateway, "policies": list(policies), "overrides": list(overrides), **members}
     digest = "sha256:" + hashlib.sha256(canonical(content)).hexdigest()
     return canonical({**content, "revision": revision or next(_revisions), "digest": digest})
 

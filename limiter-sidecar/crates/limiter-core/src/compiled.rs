@@ -6,6 +6,7 @@
 mod build;
 mod key_build;
 mod lasting;
+mod mode_build;
 mod names;
 mod override_build;
 mod rule_build;
@@ -19,7 +20,7 @@ use crate::claims::PayloadPlace;
 use crate::limit::{Limit, Share};
 use crate::matching::{Captures, Index, NormalPath, Route};
 use crate::overrides::{Overrides, ValueDigest};
-use crate::ruleset::{Dialect, Document, Mode, OnStoreFailure, RulesetError, Scope, Visibility};
+use crate::ruleset::{Dialect, Document, Mode, OnStoreFailure, RulesetError, Scope, Slot, Visibility};
 use crate::subject::{BucketKey, HashKey, Identity, KeySpec, PolicyTag, RuleId, Source};
 
 pub use lasting::Lasting;
@@ -66,6 +67,8 @@ pub struct Rule {
     pub(crate) name: Box<str>,
     pub(crate) ordinal: usize,
     pub(crate) mode: Mode,
+    pub(crate) slot: Option<Slot>,
+    pub(crate) version: Option<Box<str>>,
     pub(crate) id: RuleId,
     pub(crate) key: KeySpec,
     /// Equal for rules with equal keys, so that a request's subject is hashed once for all of them.
@@ -237,6 +240,16 @@ impl Rule {
     /// Its identity inside the policy.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Which of two entries of its name it is.
+    pub fn slot(&self) -> Option<Slot> {
+        self.slot
+    }
+
+    /// What its evidence is about; documents of the first format have none.
+    pub fn version(&self) -> Option<&str> {
+        self.version.as_deref()
     }
 
     /// Its place among all rules of the ruleset, from 0: an index for counters.

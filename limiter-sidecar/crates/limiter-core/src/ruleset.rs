@@ -6,6 +6,7 @@
 mod canonical;
 mod key;
 mod limit;
+mod mode;
 mod overriding;
 mod policy;
 mod rule;
@@ -16,12 +17,16 @@ use thiserror::Error;
 pub use canonical::digest_of;
 pub use key::{JwtDoc, KeyDoc, NothingDoc, PlanSourceDoc, PrefixesDoc};
 pub use limit::{Algorithm, CalendarUnit, LimitDoc, SetLimitDoc};
+pub use mode::{Mode, Slot, StageDoc, SwitchDoc};
 pub use overriding::{Action, OverrideDoc, SubjectDoc};
 pub use policy::{Dialect, ExemptDoc, ExemptHeaderDoc, MatchDoc, PolicyDoc, ResponseDoc, RouteDoc};
-pub use rule::{CostDoc, Mode, OnMissingKey, OnStoreFailure, PlansDoc, RuleDoc, Scope, Visibility};
+pub use rule::{CostDoc, OnMissingKey, OnStoreFailure, PlansDoc, RuleDoc, Scope, Visibility};
 
-/// The document's format that this version reads and the operator writes.
-pub const FORMAT: u64 = 1;
+/// The document's format that the operator writes.
+pub const FORMAT: u64 = 2;
+
+/// The oldest format that is read too. It has no member that [`FORMAT`] has not.
+pub const OLDEST_FORMAT: u64 = 1;
 
 /// Why a document is refused. The last good one keeps running.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -30,7 +35,9 @@ pub enum RulesetError {
     #[error("not JSON: {0}")]
     Syntax(String),
     /// Written by a version whose format is not understood.
-    #[error("format: expected {FORMAT}, found {0}")]
+    #[error(
+        "format: this limiter reads {OLDEST_FORMAT} to {FORMAT}, found {0}; limiters are upgraded before the operator"
+    )]
     Format(String),
     /// The content is not what its digest says.
     #[error("digest: the document says {stated}, its content gives {computed}")]
@@ -60,7 +67,7 @@ impl RulesetError {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Document {
-    /// Always [`FORMAT`].
+    /// [`FORMAT`], or an older one down to [`OLDEST_FORMAT`].
     pub format: u64,
     /// The gateway whose limiters run it.
     pub gateway: String,
@@ -89,7 +96,7 @@ impl Document {
         let value: serde_json::Value =
             serde_json::from_slice(json).map_err(|error| RulesetError::Syntax(error.to_string()))?;
         match value.get("format") {
-            Some(format) if format.as_u64() == Some(FORMAT) => {}
+            Some(format) if format.as_u64().is_some_and(|format| (OLDEST_FORMAT..=FORMAT).contains(&format)) => {}
             Some(other) => return Err(RulesetError::Format(other.to_string())),
             None => return Err(RulesetError::Format("none".to_owned())),
         }
@@ -99,7 +106,28 @@ impl Document {
         if document.digest != computed {
             return Err(RulesetError::Digest { stated: document.digest, computed });
         }
+        document.check_claim()?;
         Ok(document)
+    }
+}
+
+impl Document {
+    /// A document that claims an old format must be one that a reader of that format takes: it would refuse members that
+    /// it does not know, and run on with old rules.
+    fn check_claim(&self) -> Result<(), RulesetError> {
+        if self.format == FORMAT {
+            return Ok(());
+        }
+        for (policy, doc) in self.policies.iter().enumerate() {
+            for (place, rule) in doc.rules.iter().enumerate() {
+                if let Some(member) = rule.newest_member() {
+                    let message = format!("is of format {FORMAT}, but the document claims {}", self.format);
+                    let path = format!("policies[{policy}].rules[{place}].{member}");
+                    return Err(RulesetError::invalid(path, message));
+                }
+            }
+        }
+        Ok(())
     }
 }
 

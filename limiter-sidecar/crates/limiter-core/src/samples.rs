@@ -49,7 +49,7 @@ pub(crate) fn policy(id: &str, rules: Value, changes: Value) -> Value {
 
 /// A whole document, with its digest.
 pub(crate) fn document(policies: Value, overrides: Value) -> Vec<u8> {
-    signed(json!({"format": 1, "gateway": "edge", "revision": 176, "policies": policies, "overrides": overrides}))
+    signed(json!({"format": 2, "gateway": "edge", "revision": 176, "policies": policies, "overrides": overrides}))
 }
 
 /// The document with the digest that belongs to it.

@@ -63,6 +63,7 @@ from weir_operator.domain.specs import (
     RuleSpec,
     StoreFailureSpec,
 )
+from weir_operator.domain.versions import with_versions
 
 WHOLE_MILLI = 1000
 
@@ -81,7 +82,7 @@ def compile_policy(meta: Meta, spec: PolicySpec, gateway: Gateway) -> Policy | t
 def _lower(meta: Meta, spec: PolicySpec, gateway: Gateway) -> Policy:
     allowed = gateway.hosts_of(meta.namespace)
     default = () if ANY_HOST in allowed else tuple(sorted(set(allowed)))
-    return Policy(
+    policy = Policy(
         id=meta.id,
         generation=meta.generation,
         match=Match(tuple(dict.fromkeys(spec.hosts)) or default, tuple(_lower_route(route) for route in spec.routes)),
@@ -89,6 +90,7 @@ def _lower(meta: Meta, spec: PolicySpec, gateway: Gateway) -> Policy:
         rules=tuple(_lower_rule(rule, spec) for rule in spec.rules),
         response=Response(spec.headers, spec.documentation),
     )
+    return with_versions(policy)
 
 
 def _lower_route(route: RouteSpec) -> Route:

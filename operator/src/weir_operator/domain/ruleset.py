@@ -25,12 +25,15 @@ from weir_operator.domain.limits import (
     Scope,
     Visibility,
 )
+from weir_operator.domain.modes import Slot, Stage, Switch
 from weir_operator.domain.overriding import Override
 from weir_operator.domain.sources import ClaimKey, HeaderKey, KeyPart
 from weir_operator.domain.wire import DocumentError, Json, decode, encode, json_schema, member
 from weir_operator.domain.wire_text import Texts, canonical_text, join_members
 
-FORMAT = 1
+FORMAT = 2
+READ_FORMATS = (1, FORMAT)
+"""What `parse_document` takes: also what the version before has written, so that an upgrade takes over what is live."""
 _FIELD_NAME = "^[!#$%&'*+.^_`|~0-9a-z-]+$"  # RFC 9110 field name, lower case
 
 
@@ -97,8 +100,8 @@ class Cost:
 class Rule:
     """One counter per key, and its limit."""
 
-    name: str = member("Unique in its policy; part of the counter's identity.", minLength=1)
-    mode: Mode = member("The effective mode.")
+    name: str = member("With the slot unique in its policy; part of the counter's identity.", minLength=1)
+    mode: Mode = member("For requests that no stage takes out, before switches.")
     key: tuple[KeyPart, ...] = member("Combined in this order; empty = one counter for all.")
     on_missing_key: MissingKey = member("What to do when a part of the key is missing.")
     limit: Limit = member("Without a listed plan.")
@@ -113,6 +116,18 @@ class Rule:
         default=None,
         minimum=MIN_FACTOR_MILLI,
         maximum=MAX_FACTOR_MILLI,
+    )
+    version: str | None = member(
+        "Names its numbers and the requests it sees: what evidence is about. Always written since format 2.",
+        default=None,
+        pattern="^[0-9a-f]{12}$",
+    )
+    slot: Slot | None = member(
+        "Tells two entries of one name apart, and their counters; absent = the first.", default=None
+    )
+    stage: Stage | None = member("Requests with another mode; absent = none.", default=None)
+    switches: tuple[Switch, ...] | None = member(
+        "The weakest that is live caps the mode; absent = none.", default=None, minItems=1
     )
 
     @property
@@ -217,7 +232,11 @@ class Sealed:
 
 def seal(ruleset: Ruleset, texts: Texts | None = None) -> Sealed:
     """Encode `ruleset` and compute its digest; `texts` spares what did not change since it was used last."""
-    members = {"format": str(FORMAT), **(texts or Texts()).members(ruleset)}
+    return _seal(ruleset, FORMAT, texts or Texts())
+
+
+def _seal(ruleset: Ruleset, wire_format: int, texts: Texts) -> Sealed:
+    members = {"format": str(wire_format), **texts.members(ruleset)}
     return Sealed("sha256:" + hashlib.sha256(join_members(members)).hexdigest(), members)
 
 
@@ -227,24 +246,34 @@ def to_bytes(document: Document) -> bytes:
 
 
 def parse_document(data: bytes) -> Document:
-    """Read what `to_bytes` wrote. Raises DocumentError for anything else, also when the digest is of other content."""
+    """Read what `to_bytes` wrote, here or in the version before.
+
+    Raises DocumentError for anything else, also when the digest is of other content.
+    """
     try:
         document = decode(Document, json.loads(data))
-        content_digest = digest(document.ruleset)
+        content_digest = _seal(document.ruleset, document.format, Texts()).digest
     except DocumentError:
         raise
     except (ValueError, RecursionError) as error:  # no JSON, a number of a million digits, half a surrogate pair
         raise DocumentError(f"$: not JSON: {error}") from error
-    if document.format != FORMAT:
-        raise DocumentError(f"$.format: expected {FORMAT}, found {document.format}")
+    if document.format not in READ_FORMATS:
+        raise DocumentError(f"$.format: expected one of {READ_FORMATS}, found {document.format}")
+    if document.format < FORMAT and any(_is_new(rule) for policy in document.policies for rule in policy.rules):
+        raise DocumentError(f"$.format: members of format {FORMAT} in a document that claims {document.format}")
     if document.digest != content_digest:
         raise DocumentError("$.digest: does not match the content")
     return document
 
 
+def _is_new(rule: Rule) -> bool:
+    """Whether it has a member that a reader of format 1 does not know."""
+    return any(member is not None for member in (rule.version, rule.slot, rule.stage, rule.switches))
+
+
 def document_schema() -> dict[str, Json]:
     """The JSON Schema of the document, from the types above."""
-    return json_schema(Document, title="Weir ruleset, format 1")
+    return json_schema(Document, title=f"Weir ruleset, format {FORMAT}")
 
 
 def canonical_json(value: Json) -> bytes:

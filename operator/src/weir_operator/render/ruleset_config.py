@@ -17,7 +17,8 @@ from typing import Any
 
 from weir_operator.domain.gateways import Gateway
 from weir_operator.domain.limits import MAX_EXACT
-from weir_operator.domain.ruleset import Ruleset, parse_document, seal
+from weir_operator.domain.ruleset import FORMAT, Ruleset, parse_document, seal
+from weir_operator.domain.versions import upgraded
 from weir_operator.domain.wire import DocumentError
 from weir_operator.domain.wire_text import Texts
 from weir_operator.render.names import DIGEST_ANNOTATION, REVISION_ANNOTATION, Part, labels, rules_config_map
@@ -73,7 +74,8 @@ def read_live(config_map: Manifest | None) -> Live:
         document = parse_document(_content(config_map))
     except DocumentError:
         return Live(annotated)
-    return Live(max(annotated, _revision(str(document.revision))), document.digest, document.ruleset)
+    ruleset = document.ruleset if document.format == FORMAT else upgraded(document.ruleset)
+    return Live(max(annotated, _revision(str(document.revision))), document.digest, ruleset)
 
 
 def render_rules(

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from weir_operator.api.ruleset_schema import to_text
 from weir_operator.domain.algorithms import TokenBucket
 from weir_operator.domain.limits import Action, Dialect, FailureMode, MissingKey, Mode, Visibility
+from weir_operator.domain.modes import Slot, Stage, Switch
 from weir_operator.domain.overriding import NewLimit, Override, Subject
 from weir_operator.domain.ruleset import (
     AddressExempt,
@@ -31,7 +34,7 @@ from weir_operator.domain.ruleset import (
     to_bytes,
 )
 from weir_operator.domain.sources import ClientIPKey, HeaderKey, Prefixes
-from weir_operator.domain.wire import DocumentError
+from weir_operator.domain.wire import DocumentError, encode
 
 SCHEMA_FILE = Path(__file__).resolve().parents[4] / "limiter-sidecar" / "schema" / "ruleset.schema.json"
 HASH = "0" * 64
@@ -46,6 +49,10 @@ RULE = Rule(
     on_store_failure=FailureMode.OPEN,
     visibility=Visibility.PUBLIC,
     code="rate_limited",
+    version="0123456789ab",
+    slot=Slot.B,
+    stage=Stage(Mode.SHADOW, ("enterprise",), 10),
+    switches=(Switch(Mode.DISABLED, 1764550000), Switch(Mode.SHADOW)),
 )
 POLICY = Policy(
     id="team-orders/orders-api",
@@ -67,7 +74,7 @@ OVERRIDE = Override(
 )
 RULESET = Ruleset("edge", (POLICY,), (OVERRIDE,))
 DOCUMENT: dict[str, Any] = {
-    "format": 1,
+    "format": 2,
     "gateway": "edge",
     "revision": 1764477123042,
     "digest": digest(RULESET),
@@ -102,6 +109,10 @@ DOCUMENT: dict[str, Any] = {
                     "onStoreFailure": "Open",
                     "visibility": "Public",
                     "code": "rate_limited",
+                    "version": "0123456789ab",
+                    "slot": "b",
+                    "stage": {"mode": "Shadow", "plans": ["enterprise"], "percent": 10},
+                    "switches": [{"mode": "Disabled", "notAfter": 1764550000}, {"mode": "Shadow"}],
                 }
             ],
             "response": {"headers": "RateLimit", "documentation": "https://example.com/ü"},
@@ -156,7 +167,8 @@ def test_the_digest_is_of_the_content_and_not_of_the_revision() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": 2},
+        {"format": 1},
+        {"format": 3},
         {"gateway": "other"},
         {"digest": "sha256:" + HASH},
         {"revision": "1"},
@@ -169,6 +181,32 @@ def test_an_edited_document_is_not_taken_for_ours(change: dict[str, Any]) -> Non
     """D55"""
     with pytest.raises(DocumentError):
         parse_document(json.dumps({**DOCUMENT, **change}).encode())
+
+
+OLD_RULE = replace(RULE, version=None, slot=None, stage=None, switches=None)
+
+
+def _of_format_1(*rules: Rule) -> bytes:
+    """What the version before would have written, had it known every member of these rules."""
+    ruleset = Ruleset("edge", (replace(POLICY, rules=rules),))
+    content = {"format": 1, "gateway": "edge", "policies": encode(ruleset.policies), "overrides": []}
+    stated = "sha256:" + hashlib.sha256(canonical_json(content)).hexdigest()
+    return canonical_json({**content, "revision": 5, "digest": stated})
+
+
+@pytest.mark.requirement("R41")
+def test_a_document_of_the_version_before_is_taken_over() -> None:
+    """D55"""
+    document = parse_document(_of_format_1(OLD_RULE))
+    assert document.ruleset == Ruleset("edge", (replace(POLICY, rules=(OLD_RULE,)),))
+
+
+@pytest.mark.requirement("R41")
+@pytest.mark.parametrize("name", ["version", "slot", "stage", "switches"])
+def test_members_of_format_2_in_a_document_that_claims_format_1_are_refused(name: str) -> None:
+    changed: dict[str, Any] = {name: getattr(RULE, name)}
+    with pytest.raises(DocumentError, match="members of format 2"):
+        parse_document(_of_format_1(replace(OLD_RULE, **changed)))
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff", b"1" * 10_000, b"[" * 100_000])

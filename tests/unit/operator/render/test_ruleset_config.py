@@ -1,16 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 import base64
 import gzip
+import hashlib
 import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from weir_operator.domain.algorithms import TokenBucket
 from weir_operator.domain.gateways import Gateway
-from weir_operator.domain.limits import Action
+from weir_operator.domain.limits import Action, Dialect, FailureMode, MissingKey, Mode, Visibility
 from weir_operator.domain.overriding import Override, Subject
-from weir_operator.domain.ruleset import Ruleset, digest, parse_document
+from weir_operator.domain.ruleset import (
+    Match,
+    Policy,
+    Response,
+    Rule,
+    Ruleset,
+    canonical_json,
+    digest,
+    parse_document,
+)
+from weir_operator.domain.versions import with_versions
+from weir_operator.domain.wire import encode
 from weir_operator.render.names import SELECTOR, Part, envoy_config_map, labels, rules_config_map
 from weir_operator.render.ruleset_config import (
     GZIP_KEY,
@@ -83,6 +96,23 @@ def test_a_change_raises_the_revision_also_when_the_clock_went_back() -> None:
 
 def test_a_live_config_map_is_read_back() -> None:
     assert read_live(rendered(ruleset())) == Live(NOW, digest(ruleset()), ruleset())
+
+
+@pytest.mark.requirement("R41")
+def test_what_the_version_before_has_written_is_taken_over_and_written_anew() -> None:
+    """D55: an upgraded operator finds format 1, keeps what it needs of it, and goes on with a higher revision."""
+    rule = Rule(
+        *("burst", Mode.ENFORCE, (), MissingKey.SKIP, TokenBucket(5, 1_000_000, 5), None, ()),
+        *(FailureMode.OPEN, Visibility.PUBLIC, "rate_limited"),
+    )
+    policy = Policy("a/api", 7, Match((), ()), (), (rule,), Response(Dialect.RATE_LIMIT, None))
+    content = {"format": 1, "gateway": "edge", "policies": encode((policy,)), "overrides": []}
+    stated = "sha256:" + hashlib.sha256(canonical_json(content)).hexdigest()
+    text = canonical_json({**content, "revision": NOW, "digest": stated}).decode()
+    live = read_live({"metadata": {}, "data": {PLAIN_KEY: text}})
+    taken = Ruleset("edge", (with_versions(policy),))
+    assert live == Live(NOW, stated, taken)
+    assert read_live(rendered(taken, live)) == Live(NOW + 1, digest(taken), taken)
 
 
 @pytest.mark.parametrize(

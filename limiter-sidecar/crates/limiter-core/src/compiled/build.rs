@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use ipnet::IpNet;
 
-use super::{Exemption, Policy, Rule, Ruleset, key_build, lasting, override_build, rule_build};
+use super::{Exemption, Policy, Rule, Ruleset, key_build, lasting, mode_build, override_build, rule_build};
 use crate::hex;
 use crate::matching::{HostPattern, Index, MethodSet, PathPattern, Route};
 use crate::ruleset::{Document, ExemptDoc, Mode, PolicyDoc, RouteDoc, RulesetError};
@@ -80,9 +80,11 @@ impl Builder<'_> {
         let mut rules: Vec<Rule> = Vec::with_capacity(doc.rules.len());
         for (place, rule) in doc.rules.iter().enumerate() {
             let path = format!("{path}.rules[{place}]");
-            if doc.rules.iter().take(place).any(|before| before.name == rule.name) {
-                return Err(RulesetError::invalid(format!("{path}.name"), format!("{:?} is there twice", rule.name)));
+            if doc.rules.iter().take(place).any(|before| (&before.name, before.slot) == (&rule.name, rule.slot)) {
+                let message = format!("{:?} is there twice; a second entry needs a slot of its own", rule.name);
+                return Err(RulesetError::invalid(format!("{path}.name"), message));
             }
+            mode_build::check(rule, doc, &path)?;
             rules.push(rule_build::rule(self, &doc.id, rule, &path)?);
         }
         if doc.response.documentation.as_ref().is_some_and(|url| !is_https(url)) {

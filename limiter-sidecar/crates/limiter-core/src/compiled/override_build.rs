@@ -16,20 +16,33 @@ pub(super) fn apply(doc: &OverrideDoc, path: &str, policies: &mut [Policy]) -> R
         .map_err(|_| invalid("policy", format!("there is no policy {:?}", doc.policy)))?;
     let rules = policies.get_mut(place).map(|policy| &mut policy.rules[..]).unwrap_or_default();
     for (index, name) in doc.rules.iter().enumerate() {
-        let Some(rule) = rules.iter_mut().find(|rule| *rule.name == **name) else {
-            return Err(invalid(&format!("rules[{index}]"), format!("policy {:?} has no rule {name:?}", doc.policy)));
-        };
-        let entry = Override {
-            id: doc.id.as_str().into(),
-            effect: effect(doc, rule).map_err(|(member, message)| invalid(member, message))?,
-            not_before: doc.not_before.unwrap_or(0),
-            not_after: doc.not_after,
-        };
-        rule.overrides
-            .push(entry, &rule.key, &doc.subjects)
-            .map_err(|(subject, part, message)| invalid(&format!("subjects[{subject}][{part}]"), message))?;
+        // A name may have two entries, of which an override was made for one and may not fit the other: it holds where
+        // it fits, and must fit somewhere.
+        let named = rules.iter_mut().filter(|rule| *rule.name == **name);
+        let nowhere = (format!("rules[{index}]"), format!("policy {:?} has no rule {name:?}", doc.policy));
+        named
+            .map(|rule| push(doc, rule))
+            .reduce(|before, outcome| if before.is_ok() { before } else { outcome.or(before) })
+            .unwrap_or(Err(nowhere))
+            .map_err(|(member, message)| invalid(&member, message))?;
     }
     Ok(())
+}
+
+/// Adds an override to one of its rules.
+///
+/// # Errors
+/// The member of the override that does not go with this rule, and why.
+fn push(doc: &OverrideDoc, rule: &mut Rule) -> Result<(), (String, String)> {
+    let entry = Override {
+        id: doc.id.as_str().into(),
+        effect: effect(doc, rule).map_err(|(member, message)| (member.to_owned(), message))?,
+        not_before: doc.not_before.unwrap_or(0),
+        not_after: doc.not_after,
+    };
+    rule.overrides
+        .push(entry, &rule.key, &doc.subjects)
+        .map_err(|(subject, part, message)| (format!("subjects[{subject}][{part}]"), message))
 }
 
 fn check_shape(doc: &OverrideDoc, path: &str) -> Result<(), RulesetError> {

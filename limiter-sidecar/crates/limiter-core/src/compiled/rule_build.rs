@@ -32,7 +32,9 @@ pub(super) fn rule(builder: &mut Builder<'_>, policy: &str, doc: &RuleDoc, path:
         name: doc.name.as_str().into(),
         ordinal,
         mode: doc.mode,
-        id: rule_id(policy, &doc.name, doc.limit.algorithm(), &key),
+        slot: doc.slot,
+        version: doc.version.as_deref().map(Into::into),
+        id: rule_id(policy, (&doc.name, doc.slot), doc.limit.algorithm(), &key),
         key_group,
         everyone,
         missing: match doc.on_missing_key {

@@ -2,7 +2,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::samples::{hash_key, limit, policy, rule, sha256, signed, with};
+use crate::samples::{document, hash_key, limit, policy, rule, sha256, signed, with};
 
 fn sample() -> Value {
     let plans = json!({"from": {"header": "x-plan"}, "limits": {"big": limit(10, 1_000_000, 20)}});
@@ -13,15 +13,23 @@ fn sample() -> Value {
         "subjects": [[{"source": "header:x-api-key", "sha256": sha256("k1")}]]
     });
     json!({
-        "format": 1, "gateway": "edge", "revision": 1, "overrides": [entry],
+        "format": 2, "gateway": "edge", "revision": 1, "overrides": [entry],
         "jwt": {"metadataNamespace": "jwt", "payloadKey": "payload"},
         "policies": [policy("team/api", rules, json!({"exempt": [{"clientIP": ["10.0.0.0/8"]}]})), policy("team/web", json!([]), json!({}))]
     })
 }
 
+fn stage(mode: &str, plans: &[&str], percent: u8) -> Value {
+    json!({"mode": mode, "plans": plans, "percent": percent})
+}
+
 fn refused_path(place: &str, value: Value) -> String {
     let mut document = sample();
-    *document.pointer_mut(place).unwrap_or_else(|| panic!("no {place}")) = value;
+    let (parent, member) = place.rsplit_once('/').unwrap();
+    match document.pointer_mut(parent).unwrap_or_else(|| panic!("no {parent}")) {
+        Value::Array(items) => items[member.parse::<usize>().unwrap()] = value,
+        object => object[member] = value,
+    }
     match Ruleset::parse(&signed(document), &hash_key()) {
         Err(RulesetError::Invalid { path, message }) => {
             assert!(!message.is_empty());
@@ -77,6 +85,17 @@ fn impossible_values_are_refused_with_their_path() {
         ("/policies/0/rules/0/name", json!("a\"b"), "policies[0].rules[0].name"),
         ("/policies/0/rules/0/name", json!("burst-"), "policies[0].rules[0].name"),
         ("/policies/0/rules/1/name", json!("burst"), "policies[0].rules[1].name"),
+        ("/policies/0/rules/0/version", json!("0123456789AB"), "policies[0].rules[0].version"),
+        ("/policies/0/rules/0/version", json!("0123456789"), "policies[0].rules[0].version"),
+        ("/policies/0/rules/0/stage", stage("Disabled", &[], 1), "policies[0].rules[0].stage.mode"),
+        ("/policies/0/rules/0/stage", stage("Shadow", &["big", "small"], 1), "policies[0].rules[0].stage.plans[1]"),
+        ("/policies/0/rules/1/stage", stage("Shadow", &["big"], 1), "policies[0].rules[1].stage.plans[0]"),
+        ("/policies/0/rules/0/stage", stage("Shadow", &[], 101), "policies[0].rules[0].stage.percent"),
+        (
+            "/policies/0/rules/0/switches",
+            json!([{"mode": "Shadow"}, {"mode": "Enforce"}]),
+            "policies[0].rules[0].switches[1].mode",
+        ),
         ("/policies/0/rules/0/code", json!("9x"), "policies[0].rules[0].code"),
         ("/policies/0/rules/0/key", json!([{"header": ""}]), "policies[0].rules[0].key[0].header"),
         ("/policies/0/rules/0/key", json!([{"header": "a"}, {"header": "a"}]), "policies[0].rules[0].key[1]"),
@@ -152,4 +171,49 @@ fn names_are_as_short_as_they_can_be_told_apart() {
     assert_eq!("burst", text(&[&daily]));
     assert_eq!("api.burst", text(&[&daily, &same_rule]));
     assert_eq!("team/api.burst", text(&[&same_rule, &same_both]));
+}
+
+#[test]
+fn two_entries_of_one_name_need_slots_and_count_apart() {
+    let entry = |changes: Value| rule(with(json!({"name": "burst"}), changes));
+    let built =
+        |rules: Value| Ruleset::parse(&document(json!([policy("team/api", rules, json!({}))]), json!([])), &hash_key());
+    let ruleset = built(json!([entry(json!({})), entry(json!({"slot": "b"}))])).unwrap();
+    let ids: Vec<_> = ruleset.rules().map(|(_, rule)| rule.id).collect();
+    assert_ne!(ids[0], ids[1]);
+    let thrice = json!([entry(json!({})), entry(json!({"slot": "b"})), entry(json!({"slot": "b"}))]);
+    let message = built(thrice).unwrap_err().to_string();
+    assert_eq!("policies[0].rules[2].name: \"burst\" is there twice; a second entry needs a slot of its own", message);
+}
+
+#[test]
+fn the_older_of_two_entries_may_hold_a_stage_by_a_plan_that_only_the_newer_has() {
+    let newer = json!({"from": {"header": "x-plan"}, "limits": {"internal": limit(9, 1_000_000, 9)}});
+    let by_plan = |mode| json!({"stage": stage(mode, &["internal"], 0)});
+    let rules = json!([
+        rule(by_plan("Shadow")),
+        rule(with(by_plan("Enforce"), json!({"slot": "b", "mode": "Shadow", "plans": newer})))
+    ]);
+    assert_eq!(2, crate::samples::one_policy(rules).rule_count());
+}
+
+#[test]
+fn an_override_holds_in_the_entries_that_it_fits_and_must_fit_one() {
+    let entry = json!({
+        "id": "team/set", "policy": "team/api", "rules": ["burst"], "action": "Set", "limit": {"burst": 9},
+        "subjects": [[{"source": "header:x-api-key", "sha256": sha256("k1")}]]
+    });
+    let window = json!({"algorithm": "FixedWindow", "requests": 5, "periodUs": 1_000_000});
+    let built = |entries: [Value; 2]| {
+        let rules = entries.map(rule);
+        let policies = json!([policy("team/api", json!(rules), json!({}))]);
+        Ruleset::parse(&document(policies, json!([entry.clone()])), &hash_key())
+    };
+    for entries in
+        [[json!({"limit": window}), json!({"slot": "b"})], [json!({}), json!({"limit": window, "slot": "b"})]]
+    {
+        assert_eq!(1, built(entries).unwrap().override_count());
+    }
+    let nowhere = built([json!({"limit": window}), json!({"limit": window, "slot": "b"})]);
+    assert!(nowhere.unwrap_err().to_string().starts_with("overrides[0].limit.burst: "));
 }

@@ -18,7 +18,7 @@ fn local(changes: Value) -> Value {
 
 fn ruleset(limiters: u64, rules: Value, overrides: &Value) -> Ruleset {
     let document = signed(json!({
-        "format": 1, "gateway": "edge", "revision": 176, "limiters": limiters, "overrides": overrides,
+        "format": 2, "gateway": "edge", "revision": 176, "limiters": limiters, "overrides": overrides,
         "policies": [policy("team/api", rules, json!({}))],
     }));
     Ruleset::parse(&document, &crate::samples::hash_key()).unwrap()
@@ -180,7 +180,7 @@ fn a_document_that_splits_must_say_between_how_many() {
     let parse = |members: Value| {
         let document = crate::samples::with(
             json!({
-                "format": 1, "gateway": "edge", "revision": 176, "overrides": [],
+                "format": 2, "gateway": "edge", "revision": 176, "overrides": [],
                 "policies": [policy("team/api", json!([local(json!({}))]), json!({}))],
             }),
             members,

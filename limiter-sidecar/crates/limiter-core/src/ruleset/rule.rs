@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{KeyDoc, LimitDoc, PlanSourceDoc, RouteDoc};
+use super::{KeyDoc, LimitDoc, Mode, PlanSourceDoc, RouteDoc, Slot, StageDoc, SwitchDoc};
 
 /// One rule.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -13,7 +13,7 @@ use super::{KeyDoc, LimitDoc, PlanSourceDoc, RouteDoc};
 pub struct RuleDoc {
     /// Its identity inside the policy.
     pub name: String,
-    /// The effective mode.
+    /// For requests that no stage takes out, before switches.
     pub mode: Mode,
     /// What tells subjects apart; empty for one counter for all.
     pub key: Vec<KeyDoc>,
@@ -38,27 +38,30 @@ pub struct RuleDoc {
     pub visibility: Visibility,
     /// The problem's `code`.
     pub code: String,
+    /// Names the numbers and the requests they hold for, in 12 lower-case hex digits: what evidence is about.
+    #[serde(default)]
+    pub version: Option<String>,
+    /// Which of two entries of one name it is.
+    #[serde(default)]
+    pub slot: Option<Slot>,
+    /// Requests with another mode.
+    #[serde(default)]
+    pub stage: Option<StageDoc>,
+    /// The weakest that is live caps the mode.
+    #[serde(default)]
+    pub switches: Vec<SwitchDoc>,
 }
 
-/// Whether a rule acts.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// Refuses.
-    Enforce,
-    /// Counts what it would refuse.
-    Shadow,
-    /// Costs nothing and does nothing.
-    Disabled,
-}
-
-impl Mode {
-    /// As users write it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Enforce => "Enforce",
-            Self::Shadow => "Shadow",
-            Self::Disabled => "Disabled",
-        }
+impl RuleDoc {
+    /// A member that only the newest format has.
+    pub(super) fn newest_member(&self) -> Option<&'static str> {
+        let members = [
+            ("version", self.version.is_some()),
+            ("slot", self.slot.is_some()),
+            ("stage", self.stage.is_some()),
+            ("switches", !self.switches.is_empty()),
+        ];
+        members.into_iter().find(|(_, there)| *there).map(|(name, _)| name)
     }
 }
 

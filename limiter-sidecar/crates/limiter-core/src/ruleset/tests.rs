@@ -24,7 +24,7 @@ fn refusal(value: Value) -> (String, String) {
 #[test]
 fn every_member_of_a_full_document_is_read() {
     let full = signed(json!({
-        "format": 1, "gateway": "edge", "revision": 1_764_477_123_042_u64,
+        "format": 2, "gateway": "edge", "revision": 1_764_477_123_042_u64,
         "policies": [{
             "id": "team-orders/orders-api", "generation": 7,
             "match": {"hosts": ["api.example.com"], "routes": [{"path": "/v1/*", "methods": ["GET"]}]},
@@ -35,7 +35,10 @@ fn every_member_of_a_full_document_is_read() {
                 "onMissingKey": "Deny", "limit": limit(100, 1_000_000, 200),
                 "plans": {"from": {"header": "x-plan"}, "limits": {"enterprise": limit(1000, 1_000_000, 2000)}},
                 "cost": [{"match": {"path": "/v1/exports", "methods": ["POST"]}, "cost": 10}],
-                "onStoreFailure": "Closed", "visibility": "Silent", "code": "rate_limited"
+                "onStoreFailure": "Closed", "visibility": "Silent", "code": "rate_limited",
+                "version": "0123456789ab", "slot": "b",
+                "stage": {"mode": "Enforce", "plans": ["enterprise"], "percent": 10},
+                "switches": [{"mode": "Disabled", "notAfter": 3}, {"mode": "Shadow"}]
             }],
             "response": {"headers": "XRateLimitEpoch", "documentation": "https://example.com/limits"}
         }],
@@ -54,6 +57,12 @@ fn every_member_of_a_full_document_is_read() {
     assert_eq!(1000, policy.rules[0].plans.as_ref().unwrap().limits["enterprise"].requests());
     assert_eq!(Some(SetLimitDoc { requests: Some(500), ..SetLimitDoc::default() }), document.overrides[0].limit);
     assert_eq!(Some(2), document.overrides[0].not_after);
+    let RuleDoc { version, slot, stage, switches, .. } = &policy.rules[0];
+    assert_eq!((Some("0123456789ab"), Some(Slot::B)), (version.as_deref(), *slot));
+    let plans = vec!["enterprise".to_owned()];
+    assert_eq!(&Some(StageDoc { mode: Mode::Enforce, plans, percent: 10 }), stage);
+    let until = |mode, not_after| SwitchDoc { mode, not_after };
+    assert_eq!(&[until(Mode::Disabled, Some(3)), until(Mode::Shadow, None)], switches.as_slice());
 }
 
 #[test]
@@ -113,10 +122,14 @@ fn values_of_a_wrong_kind_are_refused_with_their_path() {
         ("/policies/0/rules/0/limit/requests", json!(-1), "policies[0].rules[0].limit.requests"),
         ("/policies/0/rules/0/limit/algorithm", json!("Guess"), "policies[0].rules[0].limit.algorithm"),
         ("/policies/0/match/hosts", json!("api.example.com"), "policies[0].match.hosts"),
+        ("/policies/0/rules/0/slot", json!("c"), "policies[0].rules[0].slot"),
+        ("/policies/0/rules/0/stage", json!({"mode": "Off"}), "policies[0].rules[0].stage.mode"),
+        ("/policies/0/rules/0/switches", json!([{"mode": "Off"}]), "policies[0].rules[0].switches[0].mode"),
     ];
     for (place, value, path) in cases {
         let mut document = sample();
-        *document.pointer_mut(place).unwrap() = value;
+        let (parent, member) = place.rsplit_once('/').unwrap();
+        document.pointer_mut(parent).unwrap()[member] = value;
         assert_eq!(path, refusal(document).0);
     }
 }
@@ -130,9 +143,35 @@ fn a_number_with_a_fraction_is_refused() {
 
 #[test]
 fn a_later_format_is_refused_before_anything_else() {
-    let document = with(sample(), json!({"format": 2, "colour": "red"}));
-    assert_eq!(Err(RulesetError::Format("2".to_owned())), parse(&document));
+    let document = with(sample(), json!({"format": 3, "colour": "red"}));
+    assert_eq!(Err(RulesetError::Format("3".to_owned())), parse(&document));
+    assert!(parse(&document).unwrap_err().to_string().contains("reads 1 to 2"));
     assert_eq!(Err(RulesetError::Format("none".to_owned())), parse(&json!({})));
+}
+
+#[test]
+fn both_formats_are_read() {
+    for format in [1, 2] {
+        assert!(Document::parse(&signed(with(sample(), json!({"format": format})))).is_ok(), "format {format}");
+    }
+}
+
+#[test]
+fn a_document_that_an_older_limiter_would_refuse_must_not_claim_its_format() {
+    let members = [
+        ("version", json!("0123456789ab")),
+        ("slot", json!("b")),
+        ("stage", json!({"mode": "Shadow", "plans": [], "percent": 1})),
+        ("switches", json!([{"mode": "Shadow"}])),
+    ];
+    for (member, value) in members {
+        let mut document = with(sample(), json!({"format": 1}));
+        document["policies"][0]["rules"][0][member] = value;
+        let (path, message) = refusal(document.clone());
+        assert_eq!(format!("policies[0].rules[0].{member}"), path);
+        assert_eq!("is of format 2, but the document claims 1", message);
+        assert!(Document::parse(&signed(with(document, json!({"format": 2})))).is_ok(), "{member}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::fmt;
 use thiserror::Error;
 
 use super::{Identity, KeySpec, MissingSource, Source, Value};
-use crate::ruleset::Algorithm;
+use crate::ruleset::{Algorithm, Slot};
 
 /// Version of the encoding below; a change starts all counters afresh.
 const DOMAIN: &[u8] = b"weir:1";
@@ -176,13 +176,17 @@ impl fmt::Debug for BucketKey {
     }
 }
 
-/// The id of a rule's record: it survives changed numbers and a changed order, not a new name, algorithm or key.
-pub fn rule_id(policy: &str, rule: &str, algorithm: Algorithm, spec: &KeySpec) -> RuleId {
+/// The id of a rule's record: it survives changed numbers and a changed order, not a new name, slot, algorithm or key.
+pub fn rule_id(policy: &str, (rule, slot): (&str, Option<Slot>), algorithm: Algorithm, spec: &KeySpec) -> RuleId {
     let mut hash = Sha256::new();
     for part in [policy, rule, algorithm.as_str()] {
         feed(&mut hash, part.as_bytes());
     }
     feed_sources(&mut hash, spec);
+    // Behind all else, so that a rule without a slot keeps the counters that it had before there were any.
+    if let Some(slot) = slot {
+        feed(&mut hash, slot.as_str().as_bytes());
+    }
     let hash: [u8; 32] = hash.finalize().into();
     let mut id = [0; 8];
     id.copy_from_slice(hash.split_at(8).0);

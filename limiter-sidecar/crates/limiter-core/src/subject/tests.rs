@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::claims::NoClaims;
 use crate::request::CLIENT_IP_HEADER;
-use crate::ruleset::Algorithm;
+use crate::ruleset::{Algorithm, Slot};
 use crate::samples::hash_key;
 
 const HOSTS: Prefixes = Prefixes { ipv4: 32, ipv6: 64 };
@@ -165,14 +165,15 @@ fn a_short_hash_key_is_refused() {
 #[test]
 fn a_rule_keeps_its_id_until_its_name_algorithm_or_key_changes() {
     let key = spec(&[header_source("x-api-key")]);
-    let id = rule_id("team/api", "burst", Algorithm::TokenBucket, &key);
+    let id = rule_id("team/api", ("burst", None), Algorithm::TokenBucket, &key);
     let others = [
-        rule_id("team/api", "daily", Algorithm::TokenBucket, &key),
-        rule_id("team/ap", "iburst", Algorithm::TokenBucket, &key),
-        rule_id("team/api", "burst", Algorithm::TokenBucket, &spec(&[])),
-        rule_id("team/api", "burst", Algorithm::TokenBucket, &spec(&[Source::ClientIp(HOSTS)])),
+        rule_id("team/api", ("daily", None), Algorithm::TokenBucket, &key),
+        rule_id("team/ap", ("iburst", None), Algorithm::TokenBucket, &key),
+        rule_id("team/api", ("burst", Some(Slot::B)), Algorithm::TokenBucket, &key),
+        rule_id("team/api", ("burst", None), Algorithm::TokenBucket, &spec(&[])),
+        rule_id("team/api", ("burst", None), Algorithm::TokenBucket, &spec(&[Source::ClientIp(HOSTS)])),
     ];
-    assert_eq!(id, rule_id("team/api", "burst", Algorithm::TokenBucket, &key.clone()));
+    assert_eq!(id, rule_id("team/api", ("burst", None), Algorithm::TokenBucket, &key.clone()));
     assert!(others.iter().all(|other| *other != id));
 }
 

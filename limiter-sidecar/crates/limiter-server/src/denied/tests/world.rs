@@ -143,7 +143,7 @@ fn parse(rules: &[Value]) -> Ruleset {
     let holding = [&rules[..2], &[rule("even", &leaky)]].concat();
     let policies =
         [policy("team/held", "held.example.com", &holding), policy("team/plain", "plain.example.com", rules)];
-    let mut document = json!({"format": 1, "gateway": "edge", "revision": 1, "policies": policies, "overrides": []});
+    let mut document = json!({"format": 2, "gateway": "edge", "revision": 1, "policies": policies, "overrides": []});
     document["digest"] = json!(digest_of(&document).unwrap());
     let key = HashKey::new(b"a-key-that-only-this-test-has-and-knows").unwrap();
     Ruleset::parse(&serde_json::to_vec(&document).unwrap(), &key).unwrap()
