@@ -25,6 +25,7 @@ from weir_operator.domain.gateways import (
     Gateway,
     HostsDefault,
     Jwt,
+    Patience,
     TrustedProxies,
     Upstream,
 )
@@ -42,6 +43,7 @@ DIRECTORY_MAX = 1024  # arbitrary; the kernel takes 4096 bytes with the name of 
 MAX_HOPS = 16  # arbitrary: more proxies than any path has
 TIMEOUT_MAX_MS = 10_000  # a client would have given up long before
 MAX_DELAY_MAX_MS = 60_000  # likewise; and every request that waits holds memory in two programs
+PATIENCE_MAX_MS = 7 * 86_400_000  # arbitrary: who never wants to hear of silence writes a week
 RULE_BUDGET_MAX = 64  # arbitrary: the store's work for one request grows with every rule
 
 
@@ -114,6 +116,7 @@ def _gateway(section: Section) -> Gateway:
         max_delay_ms=_max_delay_ms(section.section("queueing")),
         rule_budget=section.number("ruleBudget", 1, RULE_BUDGET_MAX, DEFAULT_RULE_BUDGET),
         jwt=_jwt(section.section("jwt")),
+        patience=_patience(section.section("conditions")),
     )
     for namespace in sorted(gateway.hosts):
         if not gateway.admits(namespace):
@@ -201,6 +204,16 @@ def _jwt(section: Section) -> Jwt:
     )
     section.finish()
     return jwt
+
+
+def _patience(section: Section) -> Patience:
+    defaults = Patience()
+    patience = Patience(
+        _duration_ms(section, "unmatchedAfter", defaults.unmatched_ms, 1, PATIENCE_MAX_MS),
+        _duration_ms(section, "unaskedAfter", defaults.unasked_ms, 1, PATIENCE_MAX_MS),
+    )
+    section.finish()
+    return patience
 
 
 def _duration_ms(section: Section, name: str, default_ms: int, least_ms: int, most_ms: int) -> int:

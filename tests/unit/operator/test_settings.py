@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from weir_operator.domain.gateways import Address, HostsDefault, Jwt, TrustedProxies, Upstream
+from weir_operator.domain.gateways import Address, HostsDefault, Jwt, Patience, TrustedProxies, Upstream
 from weir_operator.settings import InvalidSettings, parse_settings, read_settings
 
 WHOLE = """
@@ -19,6 +19,7 @@ gateways:
   forwardedHeaders: {withhold: [cookie]}
   queueing: {maxDelay: 2s}
   ruleBudget: 12
+  conditions: {unmatchedAfter: 5s, unaskedAfter: 250ms}
   jwt: {metadataNamespace: my.jwt, payloadKey: claims}
   envoy:
     listen: {address: "::", port: 8443}
@@ -44,6 +45,7 @@ def test_a_whole_file_is_read() -> None:
     assert gateway.hosts_of("team-orders") == ("api.example.com", "*.orders.example.com", "*")
     assert (gateway.hosts_default, gateway.withheld_headers) == (HostsDefault.ANY, frozenset({"cookie"}))
     assert (gateway.max_delay_ms, gateway.rule_budget, gateway.jwt) == (2000, 12, Jwt("my.jwt", "claims"))
+    assert gateway.patience == Patience(5_000, 250)
     envoy = gateway.envoy
     assert gateway.decision_timeout_ms == envoy.timeout_ms + 2000
     assert (envoy.listen, envoy.timeout_ms, envoy.trusted_proxies) == (
@@ -61,6 +63,7 @@ def test_what_is_left_out_has_the_safe_default() -> None:
     assert gateway.hosts_of("team-orders") == ()
     assert gateway.withheld_headers == {"authorization", "cookie"}
     assert (gateway.max_delay_ms, gateway.rule_budget) == (0, 8)
+    assert gateway.patience == Patience(60_000, 600_000)
     assert gateway.jwt == Jwt("envoy.filters.http.jwt_authn", "jwt_payload")
 
 
@@ -113,6 +116,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
         ("queueing: {maxDelay: 61s}", "gateways[0].queueing.maxDelay: '61s' is not between 0ms and 60000ms"),
         ("queueing: {maxdelay: 1s}", "gateways[0].queueing.maxdelay: is not a setting; did you mean maxDelay?"),
         ("ruleBudget: 0", "gateways[0].ruleBudget: 0 is not between 1 and 64"),
+        ("conditions: {unaskedAfter: 8d}", "gateways[0].conditions.unaskedAfter: '8d' is no duration like 50ms"),
         ("ruleBudget: many", "gateways[0].ruleBudget: expected a whole number, found 'many'"),
         ("jwt: {payloadKey: ''}", "gateways[0].jwt.payloadKey: '' is no name of metadata"),
         ("jwt: {namespace: x}", "gateways[0].jwt.namespace: is not a setting"),

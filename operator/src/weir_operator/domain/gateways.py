@@ -78,6 +78,17 @@ class Jwt:
 
 
 @dataclass(frozen=True, slots=True)
+class Patience:
+    """How long it may take until silence means something.
+
+    `unmatched_ms`: that no request has matched a policy yet. `unasked_ms`: that Envoy asked no limiter.
+    """
+
+    unmatched_ms: int = 60_000  # who has just applied a policy looks for about that long whether it works
+    unasked_ms: int = 600_000  # arbitrary: a gateway with health checks is never silent for that long
+
+
+@dataclass(frozen=True, slots=True)
 class Gateway:
     """One fleet of limiters that share their counters.
 
@@ -85,7 +96,7 @@ class Gateway:
     `allowed_namespaces` contains "*" for all. `hosts` gives the host patterns of each namespace ("*" = every
     host); a namespace that it does not list follows `hosts_default`. `withheld_headers` (lower case) never reach
     the limiter, so no policy can use them. `max_delay_ms` is how long a request may be held in a queue (0 = never),
-    `rule_budget` how many rules one request may meet.
+    `rule_budget` how many rules one request may meet, `patience` when silence becomes a condition.
     """
 
     name: str
@@ -99,6 +110,7 @@ class Gateway:
     max_delay_ms: int = 0
     rule_budget: int = DEFAULT_RULE_BUDGET
     jwt: Jwt = Jwt()
+    patience: Patience = Patience()
 
     @property
     def decision_timeout_ms(self) -> int:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
 
 import aiohttp
 
-from weir_operator.limiters.rules import UnusableAnswer, parse_rules
-from weir_operator.reconcile.ports import AppliedRuleset, LimiterReport
+from weir_operator.limiters.rules import UnusableAnswer, parse_break_glass, parse_rules
+from weir_operator.reconcile.ports import AppliedRuleset, Asked, LimiterReport
 
 STATUS_FORMAT = 1
 TIMEOUT = aiohttp.ClientTimeout(total=2, sock_connect=1)  # the endpoint answers from memory, in a millisecond
@@ -42,7 +43,8 @@ class LimiterPoller:
     async def _read_one(self, address: str) -> LimiterReport:
         try:
             async with self._slots:
-                report = parse_status(await self._fetch(address), address, self._gateway)
+                body, now_ms = await self._fetch(address)
+            report = parse_status(body, address, self._gateway, now_ms)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return self._failed(address, _describe(error))
         except UnusableAnswer as error:
@@ -51,7 +53,8 @@ class LimiterPoller:
         self._last[address] = report
         return report
 
-    async def _fetch(self, address: str) -> bytes:
+    async def _fetch(self, address: str) -> tuple[bytes, int | None]:
+        """Return the answer and the limiter's own time, by which alone its times can be judged."""
         async with self._session.get(f"{address.rstrip('/')}/status", timeout=TIMEOUT, allow_redirects=False) as answer:
             if answer.status != 200:  # noqa: PLR2004  HTTP's own number
                 raise UnusableAnswer(f"GET /status answers {answer.status}")
@@ -60,7 +63,7 @@ class LimiterPoller:
                 body += await answer.content.read(BODY_MAX_BYTES + 1 - len(body))
         if len(body) > BODY_MAX_BYTES:
             raise UnusableAnswer(f"GET /status answers more than {BODY_MAX_BYTES} bytes")
-        return body
+        return body, _parse_date(answer.headers.get("Date", ""))
 
     def _failed(self, address: str, error: str) -> LimiterReport:
         self._failures[address] = self._failures.get(address, 0) + 1
@@ -78,8 +81,18 @@ def _describe(error: Exception) -> str:
     return "cannot connect" if isinstance(error, aiohttp.ClientConnectionError | OSError) else type(error).__name__
 
 
-def parse_status(body: bytes, address: str, gateway: str) -> LimiterReport:
-    """Return what a status document says; raise if it is none, or another gateway's."""
+def _parse_date(header: str) -> int | None:
+    try:
+        return int(parsedate_to_datetime(header).timestamp() * 1000)
+    except ValueError:
+        return None
+
+
+def parse_status(body: bytes, address: str, gateway: str, now_ms: int | None = None) -> LimiterReport:
+    """Return what a status document says that was written at `now_ms` (None = unknown).
+
+    Raises UnusableAnswer if it is none, or another gateway's.
+    """
     try:
         document = json.loads(body)
     except ValueError as error:
@@ -107,10 +120,20 @@ def parse_status(body: bytes, address: str, gateway: str) -> LimiterReport:
         instance,
         rulesets=applied,
         policies=parse_rules(document.get("rules")),
+        break_glass=parse_break_glass(document.get("breakGlass")),
         ready=ready,
+        asked=_parse_asked(document, now_ms),
         store_down=state == "Down",
         store_faults=_parse_preflight(store.get("preflight")),
     )
+
+
+def _parse_asked(document: Mapping[str, object], now_ms: int | None) -> Asked | None:
+    match document:
+        case {"startedAtMs": int(started_ms), "checks": {"lastMs": int() | None as last_ms}} if now_ms is not None:
+            return Asked(started_ms, now_ms, last_ms)
+        case _:
+            return None
 
 
 def _parse_preflight(checks: object) -> tuple[str, ...]:

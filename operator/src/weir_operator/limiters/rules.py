@@ -7,6 +7,9 @@ are none of its business: they change with every request, and what is compared f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
 from weir_operator.domain.limits import Mode
 from weir_operator.reconcile.ports import PolicyRun
 
@@ -19,16 +22,49 @@ class UnusableAnswer(Exception):  # noqa: N818  named by its consequence
 
 def parse_rules(entries: object) -> dict[str, PolicyRun]:
     """Return what runs, by policy; a limiter too old to say it runs nothing that is known of."""
-    found: dict[str, tuple[int, dict[str, Mode]]] = {}
+    found: dict[str, _Rules] = {}
     for entry in entries if isinstance(entries, list) else ():
         match entry:
             case {"policy": str(policy), "rule": str(rule), "generation": int(generation), "mode": str(mode)}:
-                _, modes = found.setdefault(policy, (generation, {}))
-                effective = _mode(entry.get("effectiveMode", mode))
-                modes[rule] = max(effective, modes.get(rule, Mode.DISABLED), key=_STRENGTH.__getitem__)
+                rules = found.setdefault(policy, _Rules(generation))
+                rules.add(rule, _mode(entry.get("effectiveMode", mode)), entry)
             case _:
                 raise UnusableAnswer("GET /status: an entry of rules lacks policy, rule, generation or mode")
-    return {policy: PolicyRun(generation, modes) for policy, (generation, modes) in found.items()}
+    return {policy: rules.run() for policy, rules in found.items()}
+
+
+def parse_break_glass(member: object) -> dict[str, Mode]:
+    """Return what break glass caps; a limiter too old for it has none."""
+    match member:
+        case {"modes": dict(modes)}:
+            return {str(key): _mode(word) for key, word in modes.items()}
+        case _:
+            return {}
+
+
+@dataclass(slots=True)
+class _Rules:
+    """The entries of one policy."""
+
+    generation: int
+    modes: dict[str, Mode] = field(default_factory=dict)
+    versions: set[str] = field(default_factory=set)
+    since_ms: int = 0
+    unmatched: bool = True
+
+    def add(self, name: str, effective: Mode, entry: Mapping[str, object]) -> None:
+        self.modes[name] = max(effective, self.modes.get(name, Mode.DISABLED), key=_STRENGTH.__getitem__)
+        match entry:
+            case {"lastRequestMs": None, "sinceMs": int(since_ms)}:
+                self.since_ms = max(self.since_ms, since_ms)
+            case _:
+                self.unmatched = False
+        if isinstance(version := entry.get("version"), str):
+            self.versions.add(version)
+
+    def run(self) -> PolicyRun:
+        unmatched_since_ms = self.since_ms if self.unmatched else None
+        return PolicyRun(self.generation, self.modes, frozenset(self.versions), unmatched_since_ms)
 
 
 def _mode(word: object) -> Mode:

@@ -28,6 +28,10 @@ class Coverage:
     """They do not answer, so nothing is known."""
     storeless: tuple[str, ...] = ()
     """Those of all that answer which lack their store."""
+    unasked_since_ms: int | None = None
+    """Since when no limiter of the gateway has been asked about any request, if that is too long."""
+    unmatched_since_ms: int | None = None
+    """Since when no request has matched the policy, if that is too long."""
 
     @property
     def total(self) -> int:
@@ -47,7 +51,8 @@ def coverage_of(
         standing = standings[place] if place < len(standings) else Standing.BEHIND
         lists[_list_for(policy_id, report, standing, runs_whole=runs_whole)].append(report.name)
     storeless = tuple(report.name for report in reports if report.store_down)
-    return Coverage(**{name: tuple(names) for name, names in lists.items()}, storeless=storeless)
+    whole, earlier, idle, silent = (tuple(names) for names in lists.values())
+    return Coverage(whole, earlier, idle, silent, storeless)
 
 
 def _list_for(policy_id: str, report: LimiterReport, standing: Standing, *, runs_whole: bool) -> str:

@@ -10,21 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weir_operator.domain.conditions import Reason, Status
-from weir_operator.domain.limits import FailureMode, Mode, Scope
+from weir_operator.domain.limits import FailureMode, Scope
 from weir_operator.domain.ruleset import Policy, Rule
 from weir_operator.reconcile.coverage import Coverage
-from weir_operator.reconcile.fleet import of, some
+from weir_operator.reconcile.fleet import of, rfc3339, some
+from weir_operator.reconcile.weakness import Weakness, chief, explain
 
 Judgement = tuple[Status, Reason, str]
 
 NAMED_RULES = 3  # of each failure mode in a message; the rest is counted
 NAMED_LIMITERS = 3  # likewise
 
-MODE_MESSAGES = {
-    Mode.ENFORCE: "enforced",
-    Mode.SHADOW: "mode Shadow: requests over the limit are counted, none is refused",
-    Mode.DISABLED: "mode Disabled: nothing is counted and nothing is refused",
-}
 _STAND_INS = {
     FailureMode.OPEN: "everything passes by {} (Open)",
     FailureMode.CLOSED: "everything is refused by {} (Closed)",
@@ -32,39 +28,46 @@ _STAND_INS = {
 }
 
 
-def enforcing(piece: Policy | None, coverage: Coverage, *, superseded: bool = False) -> Judgement:
+def enforcing(
+    piece: Policy | None, coverage: Coverage, weak: Sequence[Weakness] = (), *, superseded: bool = False
+) -> Judgement:
     """Judge the version of a policy that should run; `superseded`: the spec has a newer one that cannot.
 
-    The first of these that holds gives the reason: nothing should run; its mode; no store; a limiter without it; a
-    limiter that does not answer; a limiter with an earlier version; a newer spec that cannot run.
+    The first of these that holds gives the reason: nothing should run; no rule refuses; no store; a rule that does not
+    refuse; a limiter without it; one that does not answer; no request for any policy, or for this one; a newer spec
+    that cannot run; a limiter with an earlier version. `weak` are the rules that do not refuse.
     """
     if piece is None:
         return Status.FALSE, Reason.NOT_PROGRAMMED, f"no limiter should run it: see Accepted{_still(coverage)}"
-    mode = piece.rules[0].mode  # one mode for all rules of a policy
-    if mode is not Mode.ENFORCE:
-        reason = Reason.SHADOW_MODE if mode is Mode.SHADOW else Reason.SWITCHED_OFF
-        return Status.FALSE, reason, MODE_MESSAGES[mode] + _still(coverage)
-    applied = _applied(coverage)
-    failing = failing_rules(piece)
+    held = [rule for rule in piece.rules if rule.name not in {weakness.rule for weakness in weak}]
+    if not held:
+        return Status.FALSE, chief(weak), explain(weak, alone=True) + _still(coverage) + _silence(coverage)
+    partly = f"; {explain(weak)}" if weak else ""
+    failing = [rule for rule in held if rule.scope is not Scope.INSTANCE]
     if coverage.storeless and failing:
         local = all(rule.on_store_failure is FailureMode.LOCAL for rule in failing)
         reason = Reason.DEGRADED if local else Reason.STORE_UNAVAILABLE
-        return Status.FALSE, reason, store_message(piece, failing, coverage)
-    return _judge_limiters(coverage, applied, superseded=superseded)
+        return Status.FALSE, reason, _store_message(held, failing, coverage) + partly
+    if weak:
+        others = f"; {some(sorted({rule.name for rule in held}), NAMED_RULES)} {_applied(coverage)}"
+        return Status.FALSE, chief(weak), explain(weak) + others
+    return _judge_limiters(coverage, superseded=superseded)
 
 
-def _judge_limiters(coverage: Coverage, applied: str, *, superseded: bool) -> Judgement:
-    if not coverage.total:
-        return Status.FALSE, Reason.NOT_PROGRAMMED, "the gateway has no limiter: see Programmed"
-    if coverage.idle:
-        return Status.FALSE, Reason.NOT_PROGRAMMED, applied
-    if coverage.silent:
-        return Status.UNKNOWN, Reason.LIMITER_UNREACHABLE, applied
-    if superseded:
-        return Status.TRUE, Reason.EARLIER_GENERATION, f"{applied}: an earlier generation, see Accepted and Programmed"
-    if coverage.earlier:
-        return Status.TRUE, Reason.ROLLING_OUT, applied
-    return Status.TRUE, Reason.ENFORCING, applied
+def _judge_limiters(coverage: Coverage, *, superseded: bool) -> Judgement:
+    applied, silence = _applied(coverage), _silence(coverage).removeprefix("; ")
+    earlier = f"{applied}: an earlier generation, see Accepted and Programmed"
+    cases = (
+        (not coverage.total, Status.FALSE, Reason.NOT_PROGRAMMED, "the gateway has no limiter: see Programmed"),
+        (bool(coverage.idle), Status.FALSE, Reason.NOT_PROGRAMMED, applied),
+        (bool(coverage.silent), Status.UNKNOWN, Reason.LIMITER_UNREACHABLE, applied),
+        (coverage.unasked_since_ms is not None, Status.UNKNOWN, Reason.NOT_ASKED, silence),
+        (coverage.unmatched_since_ms is not None, Status.FALSE, Reason.NO_TRAFFIC_MATCHED, silence),
+        (superseded, Status.TRUE, Reason.EARLIER_GENERATION, earlier),
+        (bool(coverage.earlier), Status.TRUE, Reason.ROLLING_OUT, applied),
+    )
+    found = (case[1:] for case in cases if case[0])
+    return next(found, (Status.TRUE, Reason.ENFORCING, applied))
 
 
 def _applied(coverage: Coverage) -> str:
@@ -83,19 +86,24 @@ def _still(coverage: Coverage) -> str:
     return f"; an earlier version is still enforced on {_named(coverage.earlier)}" if coverage.earlier else ""
 
 
-def failing_rules(piece: Policy) -> tuple[Rule, ...]:
-    """The rules that need the store."""
-    return tuple(rule for rule in piece.rules if rule.scope is not Scope.INSTANCE)
+def _silence(coverage: Coverage) -> str:
+    """Say that no request comes, if so: in shadow, too, it means that there will be no evidence."""
+    if coverage.unasked_since_ms is not None:
+        since = rfc3339(coverage.unasked_since_ms)
+        return f"; Envoy has asked no limiter of the gateway since {since}: there is no traffic, or it does not ask"
+    if coverage.unmatched_since_ms is not None:
+        return f"; no request has matched spec.match since {rfc3339(coverage.unmatched_since_ms)}"
+    return ""
 
 
-def store_message(piece: Policy, failing: Sequence[Rule], coverage: Coverage) -> str:
+def _store_message(held: Sequence[Rule], failing: Sequence[Rule], coverage: Coverage) -> str:
     """Say what stands in for the rules that need the store where it is away, and what is as written all the same."""
     parts = []
     for mode, words in _STAND_INS.items():
         names = [rule.name for rule in failing if rule.on_store_failure is mode]
         if names:
             parts.append(words.format(some(names, NAMED_RULES)))
-    others = [rule.name for rule in piece.rules if rule not in failing]
+    others = [rule.name for rule in held if rule not in failing]
     if others:
         parts.append(f"enforced without a store: {some(others, NAMED_RULES)}")
     elsewhere = [name for name in (*coverage.whole, *coverage.earlier) if name not in coverage.storeless]

@@ -119,6 +119,20 @@ class PolicyRun:
     generation: int
     modes: Mapping[str, Mode]
     """By rule: what it does now, whatever the spec says; the stronger one where two versions of a rule run."""
+    versions: frozenset[str] = frozenset()
+    """Of its rules: each names the numbers of one and the requests that it sees."""
+    unmatched_since_ms: int | None = None
+    """Since when no request has matched it, by the limiter's clock; None = one has, or it cannot tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How often a limiter is asked at all; times are milliseconds of its own clock."""
+
+    started_ms: int
+    now_ms: int
+    last_ms: int | None
+    """When Envoy asked last; None = never since it started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +147,12 @@ class LimiterReport:
     """By ConfigMap name."""
     policies: Mapping[str, PolicyRun] = field(default_factory=dict)
     """By id (`namespace/name`)."""
+    break_glass: Mapping[str, Mode] = field(default_factory=dict)
+    """What the break-glass ConfigMap makes it cap, by `*`, `namespace/policy` or `namespace/policy/rule`."""
     ready: bool = True
     """Whether it decides; else it starts or drains."""
+    asked: Asked | None = field(default=None, compare=False)
+    """None = it does not say. Changes with every request, so reports that differ in nothing else are the same."""
     store_down: bool = False
     """Whether the rules' failure modes decide instead of their counters."""
     store_faults: tuple[str, ...] = ()

@@ -8,20 +8,24 @@ Owns the joining of outcome, piece and revision for each object. Pure: what a st
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
+from weir_operator.api.intervening import parse_interventions
 from weir_operator.domain.conditions import Reason, Status
 from weir_operator.domain.outcomes import Outcome
 from weir_operator.domain.overriding import Override
 from weir_operator.domain.ruleset import Policy
 from weir_operator.domain.specs import OverrideInput, PolicyInput
 from weir_operator.reconcile.coverage import Coverage, coverage_of
-from weir_operator.reconcile.fleet import Fleet
+from weir_operator.reconcile.demand import Witness
+from weir_operator.reconcile.fleet import Fleet, Standing
 from weir_operator.reconcile.observation import Orphans
 from weir_operator.reconcile.ports import OVERRIDES, POLICIES, Object
 from weir_operator.reconcile.programming import Programming, programming_of
 from weir_operator.reconcile.publication import Piece, PieceKey, Publication
 from weir_operator.reconcile.status import Subject, next_turn, override_status, policy_status
+from weir_operator.reconcile.weakness import Causes, Weakness, weaknesses
 from weir_operator.reconcile.writer import Wanted
 
 
@@ -29,12 +33,18 @@ class GatewayReport:
     """Collects the statuses of one gateway's objects."""
 
     def __init__(
-        self, fleet: Fleet, publication: Publication | None, pieces: Mapping[PieceKey, Piece], now: datetime
+        self,
+        fleet: Fleet,
+        publication: Publication | None,
+        pieces: Mapping[PieceKey, Piece],
+        witness: Witness,
+        now: datetime,
     ) -> None:
-        """Take the limiters' state, what is published, what is wanted (`pieces`) and the time."""
+        """Take the limiters' state, what is published, what is wanted (`pieces`), who has seen requests, the time."""
         self._fleet = fleet
         self._publication = publication
         self._pieces = pieces
+        self._witness = witness
         self._now = now
         self._programmings: dict[int | None, Programming] = {}
         self._whole: Coverage | None = None
@@ -47,7 +57,9 @@ class GatewayReport:
             return
         piece = self._pieces.get((Policy, policy.meta.id))
         programming = self._programming(Policy, policy.meta.id, piece, outcome)
-        subject = Subject(obj, outcome, programming, piece, self._coverage(policy.meta.id, piece, programming))
+        coverage = self._coverage(policy.meta.id, piece, programming)
+        weak = self._weaknesses(obj, piece, programming) if isinstance(piece, Policy) else ()
+        subject = Subject(obj, outcome, programming, piece, coverage, weak)
         self.statuses.append(Wanted(POLICIES, obj, policy_status(subject, self._now)))
 
     def add_override(self, obj: Object | None, override: OverrideInput, outcome: Outcome) -> None:
@@ -70,12 +82,24 @@ class GatewayReport:
             self._turns.append(turn)
 
     def _coverage(self, policy_id: str, piece: Piece | None, programming: Programming) -> Coverage:
+        coverage = self._whole
         if programming.status is not Status.TRUE:
             reports, found = self._fleet.reports, programming.standings
-            return coverage_of(policy_id, reports, found, runs_whole=piece is not None)
-        if self._whole is None:  # the usual case, which is the same for every policy
-            self._whole = coverage_of("", self._fleet.reports, programming.standings, runs_whole=True)
-        return self._whole
+            coverage = coverage_of(policy_id, reports, found, runs_whole=piece is not None)
+        elif coverage is None:  # the usual case, which is the same for every policy
+            coverage = coverage_of("", self._fleet.reports, programming.standings, runs_whole=True)
+            self._whole = coverage = replace(coverage, unasked_since_ms=self._fleet.unasked_since_ms)
+        unmatched_since_ms, again_in_s = self._witness.unmatched_since_ms(policy_id, self._fleet.reports)
+        if again_in_s is not None:
+            self._turns.append(self._now.timestamp() + again_in_s)
+        return coverage if unmatched_since_ms is None else replace(coverage, unmatched_since_ms=unmatched_since_ms)
+
+    def _weaknesses(self, obj: Object, piece: Policy, programming: Programming) -> tuple[Weakness, ...]:
+        interventions = parse_interventions(obj.get("status"))
+        causes = Causes(interventions, "rollout" in obj["spec"], self._now.timestamp())
+        standings = programming.standings
+        running = [r for r, s in zip(self._fleet.reports, standings, strict=False) if s is Standing.RUNS]
+        return weaknesses(piece, running, causes)
 
     def still_says(self, fleet: Fleet, now: datetime) -> bool:
         """Whether a report on the same objects would say the same with these limiters at this time."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from weir_operator.domain.conditions import (
@@ -28,9 +28,10 @@ from weir_operator.domain.problems import chief_reason, summary
 from weir_operator.domain.ruleset import Policy
 from weir_operator.reconcile.coverage import NOWHERE, Coverage
 from weir_operator.reconcile.enforcing import enforcing
-from weir_operator.reconcile.fleet import of, some
+from weir_operator.reconcile.fleet import of, rfc3339, some
 from weir_operator.reconcile.ports import Object
 from weir_operator.reconcile.programming import NAMED_LIMITERS, Programming
+from weir_operator.reconcile.weakness import Weakness, strongest
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ class Subject:
     piece: Policy | Override | None = None
     coverage: Coverage = NOWHERE
     """For policies: which limiters apply what of it."""
+    weak: tuple[Weakness, ...] = ()
+    """For policies: the rules that do not refuse now."""
     policy_mode: Mode | None = None
     """For overrides: the mode of the policy that it changes."""
 
@@ -54,8 +57,11 @@ def policy_status(subject: Subject, now: datetime) -> dict[str, Any]:
     enforced = _enforcing(subject)
     message = enforced.message
     if isinstance(subject.piece, Policy):
-        mode = subject.piece.rules[0].mode  # one mode for all rules of a policy
-        status |= {"mode": str(mode), "rules": len(subject.piece.rules)}
+        names = {rule.name for rule in subject.piece.rules}
+        mode = (
+            strongest(weakness.mode for weakness in subject.weak) if len(subject.weak) == len(names) else Mode.ENFORCE
+        )
+        status |= {"mode": str(mode), "rules": len(names)}
         if mode is not Mode.DISABLED:
             message += _preflight_message(subject.programming)
     return _document(subject, message, Reason.READY, now, (enforced,)) | status
@@ -94,7 +100,7 @@ def is_transition(live: Object | None, wanted: Mapping[str, Any]) -> bool:
 def _enforcing(subject: Subject) -> Condition:
     piece = subject.piece if isinstance(subject.piece, Policy) else None
     superseded = not subject.outcome.accepted or subject.programming.reason is Reason.RENDER_FAILED
-    judgement = enforcing(piece, subject.coverage, superseded=superseded)
+    judgement = enforcing(piece, subject.coverage, subject.weak, superseded=superseded)
     return Condition(ConditionType.ENFORCING, *judgement, subject.obj["metadata"]["generation"])
 
 
@@ -108,7 +114,7 @@ def _document(
     generation = subject.obj["metadata"]["generation"]
     previous = parse_conditions((subject.obj.get("status") or {}).get("conditions"))
     current = _conditions(subject, ready_message, ready_reason, generation)
-    conditions = merge(previous, (*current, *others), _rfc3339(now))
+    conditions = merge(previous, (*current, *others), rfc3339(int(now.timestamp() * 1000)))
     return {"observedGeneration": generation, "conditions": [condition.to_document() for condition in conditions]}
 
 
@@ -140,7 +146,7 @@ def _conditions(subject: Subject, ready_message: str, ready_reason: Reason, gene
 def _override_message(subject: Subject, now: datetime) -> str:
     piece = subject.piece
     if isinstance(piece, Override) and piece.not_before is not None and piece.not_before > now.timestamp():
-        return f"begins at {_rfc3339(datetime.fromtimestamp(piece.not_before, UTC))}"
+        return f"begins at {rfc3339(piece.not_before * 1000)}"
     if subject.policy_mode in {Mode.SHADOW, Mode.DISABLED}:
         return f"its policy is in mode {subject.policy_mode}, so nothing is refused"
     return "in force where no other override outranks it: see Accepted" if subject.outcome.notes else "in force"
@@ -165,15 +171,11 @@ def _preflight_message(programming: Programming) -> str:
 def _ended(piece: Policy | Override | None, now: datetime) -> str | None:
     if not isinstance(piece, Override) or piece.not_after is None or piece.not_after > now.timestamp():
         return None
-    return _rfc3339(datetime.fromtimestamp(piece.not_after, UTC))
+    return rfc3339(piece.not_after * 1000)
 
 
 def _some(names: list[str]) -> str:
     return some(names, NAMED_LIMITERS)
-
-
-def _rfc3339(time: datetime) -> str:
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 OUR_MEMBERS = ("observedGeneration", "conditions", "limiters", "mode", "rules")

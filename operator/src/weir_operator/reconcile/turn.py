@@ -19,6 +19,7 @@ from weir_operator.domain.ruleset import Ruleset
 from weir_operator.domain.wire_text import Texts
 from weir_operator.metrics import Metrics
 from weir_operator.reconcile.crowd import Crowd
+from weir_operator.reconcile.demand import Witness, unasked_since_ms
 from weir_operator.reconcile.fleet import Fleet
 from weir_operator.reconcile.observation import Observation
 from weir_operator.reconcile.plan import Action, Apply, Delete, DropData, plan
@@ -101,6 +102,7 @@ class GatewayTurn:
         self._publish_error = ""
         self._parsed = "", Live()
         self._reported: GatewayReport | None = None
+        self._witness = Witness(gateway.patience)
         self._crowd = Crowd(len(gateway.limiters), tools.clock.monotonic())
 
     def recall(self) -> None:
@@ -226,14 +228,15 @@ class GatewayTurn:
         if publication is not None and ahead and not self._publish_error:
             # Somebody made a limiter run what was not written here; the next document must come after that.
             self._compiled = None
-        fleet = Fleet(self._gateway.name, self._ruleset_name, live, self._reports, self._publish_error)
+        unasked_ms = unasked_since_ms(self._reports, self._gateway.patience)
+        fleet = Fleet(self._gateway.name, self._ruleset_name, live, self._reports, self._publish_error, unasked_ms)
         now = self._tools.clock.now()
         if self._compiled is None:
             return 0.0
         if self._reported is not None and self._reported.still_says(fleet, now):
             return self._reported.next_in_s(now, POLL_SETTLED_S, POLL_UNSETTLED_S)
         observed, compiled = self._compiled
-        report = GatewayReport(fleet, publication, pieces_of(compiled.ruleset), now)
+        report = GatewayReport(fleet, publication, pieces_of(compiled.ruleset), self._witness, now)
         store = self._tools.store
         for policy in observed.group.policies:
             report.add_policy(store.current(POLICIES, policy.meta), policy, compiled.policies[policy.meta.id])

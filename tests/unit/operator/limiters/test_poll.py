@@ -64,6 +64,18 @@ async def test_a_limiter_says_what_it_runs(poller: LimiterPoller) -> None:
     assert report.rulesets == {"edge-rules-0": AppliedRuleset(7, "sha256:0")}
 
 
+async def test_a_limiter_says_when_it_was_asked_by_its_own_clock(endpoint: Endpoint, poller: LimiterPoller) -> None:
+    endpoint.body = {**DOCUMENT, "startedAtMs": 5, "checks": {"total": 3, "lastMs": 1_796_126_400_123}}
+    (before,) = await poller.read()
+    endpoint.body["checks"]["lastMs"] += 1
+    (after,) = await poller.read()
+    assert before.asked is not None
+    assert (before.asked.started_ms, before.asked.last_ms) == (5, 1_796_126_400_123)
+    assert before.asked.now_ms % 1000 == 0
+    assert after.asked != before.asked
+    assert after == before
+
+
 async def test_one_lost_answer_changes_nothing_and_the_second_is_told(
     endpoint: Endpoint, poller: LimiterPoller
 ) -> None:

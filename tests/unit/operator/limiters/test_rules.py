@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from weir_operator.domain.limits import Mode
-from weir_operator.limiters.rules import UnusableAnswer, parse_rules
+from weir_operator.limiters.rules import UnusableAnswer, parse_break_glass, parse_rules
 from weir_operator.reconcile.ports import PolicyRun
 
 
@@ -29,6 +29,23 @@ def test_what_holds_now_outranks_what_was_written() -> None:
 def test_of_two_versions_of_a_rule_the_stronger_counts() -> None:
     found = parse_rules([entry("a"), entry("a", "Shadow", slot="b")])
     assert found["t/p"].modes == {"a": Mode.ENFORCE}
+
+
+def test_a_policy_is_matched_once_any_of_its_rules_saw_a_request() -> None:
+    unseen = {"lastRequestMs": None, "version": "v"}
+    quiet = [entry("a", sinceMs=5, **unseen), entry("b", sinceMs=9, **unseen)]
+    assert parse_rules(quiet)["t/p"] == PolicyRun(3, {"a": Mode.ENFORCE, "b": Mode.ENFORCE}, frozenset({"v"}), 9)
+    assert parse_rules([quiet[0], entry("b", sinceMs=9, lastRequestMs=12)])["t/p"].unmatched_since_ms is None
+
+
+def test_a_limiter_too_old_to_tell_is_no_witness_of_silence() -> None:
+    assert parse_rules([entry("a", sinceMs=5)])["t/p"].unmatched_since_ms is None
+
+
+def test_break_glass_is_read_where_there_is_any() -> None:
+    member = {"modes": {"*": "Shadow", "t/p/a": "Disabled"}, "error": None, "resourceVersion": "7"}
+    assert parse_break_glass(member) == {"*": Mode.SHADOW, "t/p/a": Mode.DISABLED}
+    assert parse_break_glass(None) == {}
 
 
 def test_a_limiter_without_rules_runs_nothing() -> None:

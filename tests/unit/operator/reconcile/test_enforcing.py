@@ -9,20 +9,27 @@ from weir_operator.domain.limits import Dialect, FailureMode, MissingKey, Mode, 
 from weir_operator.domain.ruleset import Match, Policy, Response, Rule
 from weir_operator.reconcile.coverage import Coverage
 from weir_operator.reconcile.enforcing import enforcing
+from weir_operator.reconcile.weakness import Weakness
 
 OPEN, CLOSED, LOCAL = FailureMode
 BOTH = Coverage(whole=("a", "b"))
 HALF_STORELESS = Coverage(whole=("a", "b"), storeless=("a",))
+SHADOWED = Weakness("r0", Mode.SHADOW, Reason.SHADOW_MODE, "mode Shadow")
+OFF = Weakness("r0", Mode.DISABLED, Reason.SWITCHED_OFF, "mode Disabled")
+KILLED = Weakness("r0", Mode.DISABLED, Reason.KILL_SWITCH, "kill switch by ann, mode Disabled")
+NOON_MS, NOON = 1_796_126_400_000, "2026-12-01T12:00:00Z"
 ALL_STORELESS = Coverage(whole=("a", "b"), storeless=("a", "b"))
 
 
-def rule(name: str, failure: FailureMode, mode: Mode, scope: Scope | None = None) -> Rule:
+def rule(name: str, failure: FailureMode, scope: Scope | None = None) -> Rule:
     bucket = TokenBucket(1, 1_000_000, 1)
-    return Rule(name, mode, (), MissingKey.SKIP, bucket, None, (), failure, Visibility.PUBLIC, "rate_limited", scope)
+    return Rule(
+        name, Mode.ENFORCE, (), MissingKey.SKIP, bucket, None, (), failure, Visibility.PUBLIC, "rate_limited", scope
+    )
 
 
-def policy(*failures: FailureMode, mode: Mode = Mode.ENFORCE, scope: Scope | None = None) -> Policy:
-    rules = tuple(rule(f"r{place}", failure, mode, scope) for place, failure in enumerate(failures))
+def policy(*failures: FailureMode, scope: Scope | None = None) -> Policy:
+    rules = tuple(rule(f"r{place}", failure, scope) for place, failure in enumerate(failures))
     return Policy("t/p", 1, Match((), ()), (), rules, Response(Dialect.NONE, None))
 
 
@@ -41,8 +48,8 @@ def policy(*failures: FailureMode, mode: Mode = Mode.ENFORCE, scope: Scope | Non
         (policy(OPEN), Coverage(earlier=("a", "b")), Status.TRUE, Reason.ROLLING_OUT),
         (None, Coverage(idle=("a", "b")), Status.FALSE, Reason.NOT_PROGRAMMED),
         (None, Coverage(earlier=("a", "b")), Status.FALSE, Reason.NOT_PROGRAMMED),
-        (policy(OPEN, mode=Mode.SHADOW), ALL_STORELESS, Status.FALSE, Reason.SHADOW_MODE),
-        (policy(OPEN, mode=Mode.DISABLED), ALL_STORELESS, Status.FALSE, Reason.SWITCHED_OFF),
+        (policy(OPEN), Coverage(whole=("a",), unasked_since_ms=NOON_MS), Status.UNKNOWN, Reason.NOT_ASKED),
+        (policy(OPEN), Coverage(whole=("a",), unmatched_since_ms=NOON_MS), Status.FALSE, Reason.NO_TRAFFIC_MATCHED),
         (policy(OPEN), HALF_STORELESS, Status.FALSE, Reason.STORE_UNAVAILABLE),
         (policy(CLOSED), HALF_STORELESS, Status.FALSE, Reason.STORE_UNAVAILABLE),
         (policy(LOCAL), HALF_STORELESS, Status.FALSE, Reason.DEGRADED),
@@ -52,7 +59,8 @@ def policy(*failures: FailureMode, mode: Mode = Mode.ENFORCE, scope: Scope | Non
     ids=[
         "on every limiter", "not on one that answers", "on none", "no limiter at all", "one does not answer",
         "none answers", "one lacks it, one does not answer", "on one an earlier version", "an earlier one on all",
-        "refused for good", "refused, and a limiter has not let go", "in shadow", "switched off", "open", "closed",
+        "refused for good", "refused, and a limiter has not let go", "nobody is asked", "nothing matches",
+        "open", "closed",
         "shares", "shares and open", "needs no store",
     ],
 )  # fmt: skip
@@ -77,9 +85,55 @@ def test_the_message_counts_and_names_the_limiters() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("weak", "coverage", "reason"),
+    [
+        ((SHADOWED,), ALL_STORELESS, Reason.SHADOW_MODE),
+        ((OFF,), ALL_STORELESS, Reason.SWITCHED_OFF),
+        ((KILLED,), Coverage(silent=("a", "b")), Reason.KILL_SWITCH),
+    ],
+)
+def test_what_does_not_refuse_needs_neither_store_nor_limiter_to_be_known(
+    weak: tuple[Weakness, ...], coverage: Coverage, reason: Reason
+) -> None:
+    assert enforcing(policy(OPEN), coverage, weak)[:2] == (Status.FALSE, reason)
+
+
+@pytest.mark.requirement("R40")
+def test_a_switch_on_one_rule_is_told_with_what_is_still_enforced() -> None:
+    status, reason, message = enforcing(policy(OPEN, OPEN, CLOSED), BOTH, (KILLED,))
+    assert (status, reason) == (Status.FALSE, Reason.KILL_SWITCH)
+    assert message == (
+        "kill switch by ann, mode Disabled (r0): nothing is counted and nothing is refused; "
+        "r1, r2 enforced on 2 of 2 limiters"
+    )
+
+
+def test_a_lost_store_counts_more_than_a_switch_on_one_rule_and_tells_both() -> None:
+    status, reason, message = enforcing(policy(OPEN, CLOSED), ALL_STORELESS, (KILLED,))
+    assert (status, reason) == (Status.FALSE, Reason.STORE_UNAVAILABLE)
+    assert message == (
+        "the store is down on 2 of 2 limiters: everything is refused by r1 (Closed); "
+        "kill switch by ann, mode Disabled (r0): nothing is counted and nothing is refused"
+    )
+
+
+def test_silence_says_since_when() -> None:
+    unasked, unmatched = (Coverage(("a",), unasked_since_ms=NOON_MS), Coverage(("a",), unmatched_since_ms=NOON_MS))
+    assert enforcing(policy(OPEN), unasked)[2] == (
+        f"Envoy has asked no limiter of the gateway since {NOON}: there is no traffic, or it does not ask"
+    )
+    assert enforcing(policy(OPEN), unmatched)[2] == f"no request has matched spec.match since {NOON}"
+    assert enforcing(policy(OPEN), unmatched, (SHADOWED,))[2].endswith(
+        f"; no request has matched spec.match since {NOON}"
+    )
+
+
 def test_a_policy_that_goes_to_shadow_says_where_it_still_refuses() -> None:
-    message = enforcing(policy(OPEN, mode=Mode.SHADOW), Coverage(whole=("a",), earlier=("b",)))[2]
-    assert message.endswith("none is refused; an earlier version is still enforced on b")
+    message = enforcing(policy(OPEN), Coverage(whole=("a",), earlier=("b",)), (SHADOWED,))[2]
+    assert message == (
+        "mode Shadow: requests over the limit are counted, none is refused; an earlier version is still enforced on b"
+    )
 
 
 def test_the_message_says_what_stands_in_for_each_rule() -> None:

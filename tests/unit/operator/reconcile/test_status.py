@@ -25,6 +25,7 @@ from weir_operator.reconcile.status import (
     override_status,
     policy_status,
 )
+from weir_operator.reconcile.weakness import Weakness
 
 NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
 LATER = datetime(2026, 12, 1, 13, 0, tzinfo=UTC)
@@ -42,6 +43,12 @@ def rule(mode: Mode) -> Rule:
 
 def policy(mode: Mode = Mode.ENFORCE) -> Policy:
     return Policy("t/p", 1, Match((), ()), (), (rule(mode),), Response(Dialect.NONE, None))
+
+
+def subject(programming: Programming, mode: Mode, coverage: Coverage = EVERYWHERE) -> Subject:
+    reason = Reason.SHADOW_MODE if mode is Mode.SHADOW else Reason.SWITCHED_OFF
+    weak = () if mode is Mode.ENFORCE else (Weakness("r", mode, reason, f"mode {mode}"),)
+    return Subject(obj(), Outcome(), programming, policy(mode), coverage, weak)
 
 
 def override(not_before: int | None = None, not_after: int | None = None) -> Override:
@@ -82,7 +89,7 @@ def test_an_accepted_and_programmed_policy_is_ready() -> None:
 def test_what_is_wrong_with_the_store_shows_in_what_ready_says_with_the_remedy() -> None:
     faults = (("eviction: set maxmemory-policy noeviction", 2), ("role: x", 1))
     programming = replace(RUNS, store_faults=faults)
-    statuses = {m: policy_status(Subject(obj(), Outcome(), programming, policy(m), EVERYWHERE), NOW) for m in Mode}
+    statuses = {m: policy_status(subject(programming, m), NOW) for m in Mode}
     said = {mode: {c["type"]: c for c in status["conditions"]} for mode, status in statuses.items()}
     expected = (
         "; the store is not set up as it must be: eviction: set maxmemory-policy noeviction (2 of 2 limiters), "
@@ -110,7 +117,7 @@ def test_ready_never_says_enforced_of_what_a_lost_store_leaves_open() -> None:
 )
 def test_ready_says_whether_anything_is_refused(mode: Mode, words: str) -> None:
     """D52: Ready in Shadow must not read as enforced."""
-    status = policy_status(Subject(obj(), Outcome(), RUNS, policy(mode), EVERYWHERE), NOW)
+    status = policy_status(subject(RUNS, mode), NOW)
     (ready,) = [c for c in status["conditions"] if c["type"] == "Ready"]
     assert words in ready["message"]
 
