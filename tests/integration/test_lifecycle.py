@@ -84,12 +84,14 @@ def test_a_second_sidecar_on_the_same_socket_is_refused(sidecar: Sidecar, tmp_pa
 def test_all_wrong_settings_are_named_at_once_without_secrets() -> None:
     wrong = run(
         "serve", "--listen", "/run/x.sock", "--admin", "localhost:9090", "--store", "http://:hunter2@host",
-        "--store-deadline", "5", "--max-held", "many", "--rules-configmap", "edge-rules-0", "--log-level", "loud",
+        "--store-deadline", "5", "--max-held", "many", "--threads", "0", "--rules-configmap", "edge-rules-0",
+        "--log-level", "loud",
         WEIR_LIMITER_HASH_KEY="too-short-hunter3", WEIR_LIMITER_DRAIN="soon",
     )  # fmt: skip
     assert wrong.returncode == 2
     said = wrong.stderr.decode()
-    for name in ("--gateway", "--listen", "--admin", "--store ", "--store-deadline", "--max-held", "--rules-configmap",
+    for name in ("--gateway", "--listen", "--admin", "--store ", "--store-deadline", "--max-held", "--threads",
+                 "--rules-configmap",
                  "--log-level", "WEIR_LIMITER_DRAIN", "WEIR_LIMITER_HASH_KEY"):  # fmt: skip
         assert f"weir-limiter: {name}" in said, said
     assert "hunter" not in said

@@ -30,6 +30,7 @@ class Settings:
     admin: str  # ADDRESS:PORT
     store: str  # a URL, perhaps with a password
     store_deadline_s: float
+    threads: int
     max_held: int
     deny_cache: int
     rules_configmap: str | None  # NAMESPACE/NAME
@@ -79,6 +80,7 @@ FLAGS: Final = (
     Flag("store", "URL", "redis[s]://, redis[s]+cluster:// or redis+unix://; better not given here", forms.store_url),
     Flag("store-file", "FILE", "file that holds the store's URL", Path),
     Flag("store-deadline", "TIME", "time that the store has for a decision", forms.duration, "5ms"),
+    Flag("threads", "NUMBER", "threads that decide, each with a connection to the store", forms.threads, "1"),
     Flag("max-held", "NUMBER", "requests that may be held at once for leaky buckets", forms.count, "10000"),
     Flag("deny-cache", "NUMBER", "refusals remembered, to repeat them without the store", forms.count, "10000"),
     Flag("rules-configmap", "NAMESPACE/NAME", "ConfigMap with the rules, watched through the API", forms.configmap),
@@ -115,6 +117,7 @@ def read(given: Mapping[str, str | None], environment: Mapping[str, str]) -> Set
         admin=values["admin"],
         store=store,
         store_deadline_s=values["store-deadline"],
+        threads=values["threads"],
         max_held=values["max-held"],
         deny_cache=values["deny-cache"],
         rules_configmap=values["rules-configmap"],

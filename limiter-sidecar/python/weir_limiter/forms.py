@@ -18,6 +18,7 @@ _OBJECT: Final = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 _UNIX_PATH_MAX: Final = 106  # sun_path holds 108 bytes with its end; putting the socket in place takes one more
 _PORT_MAX: Final = 65_535
 _COUNT_MAX: Final = 1_000_000  # arbitrary; far beyond what a machine bears
+_THREADS_MAX: Final = 64  # the server's own bound
 _STORE_SCHEMES: Final = ("redis://", "rediss://", "redis+cluster://", "rediss+cluster://", "redis+unix://")
 
 
@@ -100,6 +101,14 @@ def count(text: str) -> int:
     number = int(text) if text.isascii() and text.isdigit() else _COUNT_MAX + 1
     if number > _COUNT_MAX:
         raise ValueError(f"must be a whole number from 0 to {_COUNT_MAX}, not {text!r}")
+    return number
+
+
+def threads(text: str) -> int:
+    """A whole number from 1 to 64."""
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if not 1 <= number <= _THREADS_MAX:
+        raise ValueError(f"must be a whole number from 1 to {_THREADS_MAX}, not {text!r}")
     return number
 
 

@@ -23,6 +23,6 @@ mod threads;
 
 pub use limiter_core::{HashKey, HashKeyError, PayloadPlace};
 
-pub use self::options::{ConfigError, ConfigMapName, Listen, Options};
+pub use self::options::{ConfigError, ConfigMapName, Listen, MOST_THREADS, Options};
 pub use self::server::{RulesetRefused, Server, Stats};
 pub use self::store::scripts;

@@ -3,7 +3,7 @@
 //! each limiter grants a share while the store is away. They stay when it comes back, so an outage that comes and goes gives
 //! nobody a fresh budget.
 //!
-//! A lock is enough: one thread decides. What is counted and who is forgotten is the core's matter.
+//! A lock is enough: it is held for microseconds, and few threads decide. What is counted and who is forgotten is the core's matter.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -68,6 +68,9 @@ impl std::str::FromStr for ConfigMapName {
     }
 }
 
+/// The most event loops that decide; arbitrary, beyond any machine on which limiters beside Envoy make sense.
+pub const MOST_THREADS: usize = 64;
+
 /// Everything that a server needs to know. `Debug` shows neither the store's URL nor the hash key.
 pub struct Options {
     /// The gateway whose rules are applied; documents of another one are refused.
@@ -86,6 +89,8 @@ pub struct Options {
     pub store_deadline: Duration,
     /// How many requests may be held at once until their leaky buckets let them leave.
     pub max_held: usize,
+    /// How many event loops decide, each on a thread of its own: 1 to [`MOST_THREADS`].
+    pub threads: usize,
     /// How many refused calls are remembered, to be refused again without the store; 0 for none.
     pub deny_cache: usize,
     /// The `ConfigMap` to watch through the API, if any.

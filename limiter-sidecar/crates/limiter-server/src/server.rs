@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A server's life: bind, start, drain, end. Three threads with an event loop each, so that no watch, scrape or document
-//! ever stands in a request's way.
+//! A server's life: bind, start, drain, end. Threads with an event loop each: those that decide, and beside them one for
+//! the admin port and one for the rules, so that no scrape or document ever stands in a request's way.
 
 use std::io;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::admin;
-use crate::authz::{self, Bound, Decider};
+use crate::authz::{self, Bound, Dealer, Decider};
 use crate::clock::{StoreClock, now_ms};
 use crate::denied::Denied;
 use crate::memory::Memory;
 use crate::metrics::Metrics;
-use crate::options::{ConfigError, Options};
+use crate::options::{ConfigError, MOST_THREADS, Options};
 use crate::rules::{Offer, RuleBook, Source, Sources, StateDir, WatchReport};
 use crate::shared::Shared;
-use crate::store::Store;
+use crate::store::Stores;
 use crate::threads::{Claim, run};
 
 /// How often the series of rules that went are ended.
@@ -50,7 +50,9 @@ pub struct Server {
     shared: Arc<Shared>,
     options: Options,
     sockets: Option<Sockets>,
-    threads: Vec<JoinHandle<()>>,
+    /// The threads that decide.
+    data: Vec<JoinHandle<()>>,
+    others: Vec<JoinHandle<()>>,
     drain: watch::Sender<Option<Instant>>,
     end: watch::Sender<bool>,
 }
@@ -69,11 +71,14 @@ impl Server {
     pub fn new(options: Options) -> Result<Self, ConfigError> {
         // Two libraries bring TLS. Whichever connects first must find the one provider; set twice is no error.
         let _set_already = rustls::crypto::ring::default_provider().install_default();
+        if !(1..=MOST_THREADS).contains(&options.threads) {
+            return Err(ConfigError::new("threads", format!("must be 1 to {MOST_THREADS}, not {}", options.threads)));
+        }
         let sockets = Sockets { envoy: authz::bind(&options.listen)?, admin: authz::bind_tcp("admin", options.admin)? };
         let shared = Arc::new(share(&options)?);
         shared.book.restore();
         let (drain, end) = (watch::Sender::new(None), watch::Sender::new(false));
-        Ok(Self { shared, options, sockets: Some(sockets), threads: Vec::new(), drain, end })
+        Ok(Self { shared, options, sockets: Some(sockets), data: Vec::new(), others: Vec::new(), drain, end })
     }
 
     /// Starts its threads. A second call does nothing.
@@ -81,23 +86,45 @@ impl Server {
     /// # Errors
     /// [`ConfigError`] when the system refuses a thread or a socket.
     pub fn start(&mut self) -> Result<(), ConfigError> {
-        let Some(Sockets { envoy, admin }) = self.sockets.take() else { return Ok(()) };
-        let (decider, refunds) = Decider::new(Arc::clone(&self.shared), &self.options, self.drain.subscribe());
-        let (shared, drain) = (Arc::clone(&self.shared), self.drain.subscribe());
-        let data = run("weir-data", Claim::Equal, async move {
-            tokio::spawn(Arc::clone(&shared.store).supervise());
-            tokio::spawn(Arc::clone(&shared).beat());
-            tokio::spawn(refunds);
-            authz::serve(envoy, Arc::new(decider), drain).await
-        });
+        let Some(sockets) = self.sockets.take() else { return Ok(()) };
+        self.spawn(sockets).map_err(|error| ConfigError::new("serve", format!("cannot start a thread: {error}")))?;
+        tracing::info!(gateway = self.options.gateway, instance = self.options.instance, "serving");
+        Ok(())
+    }
+
+    fn spawn(&mut self, Sockets { envoy, admin }: Sockets) -> io::Result<()> {
+        let (dealer, incoming) = Dealer::new(self.options.threads);
+        // The first loop accepts for all.
+        let mut door = Some((dealer, envoy));
+        let deciders = Decider::each(&self.shared, &self.options, self.drain.subscribe());
+        let stores: Vec<_> = self.shared.stores.each().cloned().collect();
+        for (number, ((incoming, store), (decider, refunds))) in
+            incoming.into_iter().zip(stores).zip(deciders).enumerate()
+        {
+            let (shared, drain, door) = (Arc::clone(&self.shared), self.drain.subscribe(), door.take());
+            self.data.push(run(data_name(number), Claim::Equal, async move {
+                tokio::spawn(store.supervise());
+                tokio::spawn(shared.beat(number));
+                tokio::spawn(refunds);
+                let dealing = async {
+                    match door {
+                        Some((dealer, bound)) => dealer.deal(bound, drain.clone()).await,
+                        None => Ok(()),
+                    }
+                };
+                let serving = async {
+                    authz::serve(incoming, Arc::new(decider), drain.clone()).await;
+                    Ok(())
+                };
+                tokio::try_join!(dealing, serving).map(|_| ())
+            })?);
+        }
         let (shared, end) = (Arc::clone(&self.shared), self.end.subscribe());
-        let control = run("weir-control", Claim::Equal, async move { control(admin, shared, end).await });
+        let control = run("weir-control".to_owned(), Claim::Equal, async move { control(admin, shared, end).await });
+        self.others.push(control?);
         let (book, watch) = (Arc::clone(&self.shared.book), Arc::clone(&self.shared.watch));
         let sources = Sources::new(&self.options).follow(book, watch, self.end.subscribe());
-        let rules = run("weir-rules", Claim::Least, sources);
-        let threads = data.and_then(|data| Ok(vec![data, control?, rules?]));
-        self.threads = threads.map_err(|error| ConfigError::new("serve", format!("cannot start a thread: {error}")))?;
-        tracing::info!(gateway = self.options.gateway, instance = self.options.instance, "serving");
+        self.others.push(run("weir-rules".to_owned(), Claim::Least, sources)?);
         Ok(())
     }
 
@@ -120,8 +147,8 @@ impl Server {
     pub fn stats(&self) -> Stats {
         Stats {
             ready: self.shared.is_ready(),
-            alive: !self.threads.is_empty() && !self.threads.iter().any(JoinHandle::is_finished),
-            store_up: self.shared.store.is_up(),
+            alive: !self.data.is_empty() && !self.data.iter().chain(&self.others).any(JoinHandle::is_finished),
+            store_up: self.shared.stores.is_up(),
             revision: self.shared.book.live().as_ref().map_or(0, |live| live.ruleset.revision()),
         }
     }
@@ -131,14 +158,23 @@ impl Server {
         self.shared.draining.store(true, Ordering::Relaxed);
         self.sockets = None;
         self.drain.send_replace(Some(Instant::now() + drain));
-        for (place, thread) in std::mem::take(&mut self.threads).into_iter().enumerate() {
-            if place > 0 {
-                self.end.send_replace(true);
-            }
-            // A thread that panicked has ended too; its panic was already printed.
-            let _panicked = thread.join();
-        }
+        join(&mut self.data);
+        self.end.send_replace(true);
+        join(&mut self.others);
     }
+}
+
+/// Returns when all of them have ended.
+fn join(threads: &mut Vec<JoinHandle<()>>) {
+    for thread in threads.drain(..) {
+        // A thread that panicked has ended too; its panic was already printed.
+        let _panicked = thread.join();
+    }
+}
+
+/// The name of a thread that decides. The system shows 15 bytes of it.
+fn data_name(number: usize) -> String {
+    if number == 0 { "weir-data".to_owned() } else { format!("weir-data-{}", number + 1) }
 }
 
 fn share(options: &Options) -> Result<Shared, ConfigError> {
@@ -155,14 +191,14 @@ fn share(options: &Options) -> Result<Shared, ConfigError> {
         started_at_ms: now_ms(),
         book: Arc::new(RuleBook::new(names, options.hash_key.clone(), Arc::clone(&metrics), state.transpose()?)),
         watch: Arc::new(WatchReport::new(options.rules_configmap.is_some())),
-        store: Arc::new(Store::new(&options.store, options.store_deadline)?),
+        stores: Stores::new(&options.store, options.store_deadline, options.threads)?,
         clock: StoreClock::default(),
         memory: Memory::new(Arc::clone(&metrics)),
         denied: Denied::new(options.deny_cache, Arc::clone(&metrics)),
         metrics,
         draining: AtomicBool::new(false),
         born: Instant::now(),
-        heartbeat_ms: AtomicU64::new(0),
+        heartbeats_ms: (0..options.threads).map(|_| AtomicU64::new(0)).collect(),
     })
 }
 

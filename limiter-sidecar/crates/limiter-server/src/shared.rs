@@ -12,7 +12,7 @@ use crate::denied::Denied;
 use crate::memory::Memory;
 use crate::metrics::{Connections, Metrics};
 use crate::rules::{RuleBook, WatchReport, WatchState};
-use crate::store::Store;
+use crate::store::Stores;
 
 /// How often the data plane shows that it runs.
 const HEARTBEAT: Duration = Duration::from_millis(500);
@@ -26,41 +26,46 @@ pub(crate) struct Shared {
     pub(crate) started_at_ms: u64,
     pub(crate) book: Arc<RuleBook>,
     pub(crate) watch: Arc<WatchReport>,
-    pub(crate) store: Arc<Store>,
+    pub(crate) stores: Stores,
     pub(crate) clock: StoreClock,
     pub(crate) memory: Memory,
     pub(crate) denied: Denied,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) draining: AtomicBool,
     pub(crate) born: Instant,
-    /// When the data plane last showed that it runs, counted from `born`.
-    pub(crate) heartbeat_ms: AtomicU64,
+    /// When each event loop of the data plane last showed that it runs, counted from `born`.
+    pub(crate) heartbeats_ms: Box<[AtomicU64]>,
 }
 
 impl Shared {
     /// Ready to decide: there are rules, the store has been tried, and the end has not begun. The listener is bound before
     /// there is a `Shared`. A store that is down does not make a limiter unready: the rules say what holds then.
     pub(crate) fn is_ready(&self) -> bool {
-        self.book.has_rules() && self.store.was_tried() && !self.draining.load(Ordering::Relaxed)
+        self.book.has_rules() && self.stores.was_tried() && !self.draining.load(Ordering::Relaxed)
     }
 
-    /// Whether the data plane's event loop turns.
+    /// Whether every event loop of the data plane turns.
     pub(crate) fn is_alive(&self) -> bool {
-        let beat = Duration::from_millis(self.heartbeat_ms.load(Ordering::Relaxed));
-        self.born.elapsed().saturating_sub(beat) < STUCK_AFTER
+        let turns = |beat_ms: &AtomicU64| {
+            let beat = Duration::from_millis(beat_ms.load(Ordering::Relaxed));
+            self.born.elapsed().saturating_sub(beat) < STUCK_AFTER
+        };
+        self.heartbeats_ms.iter().all(turns)
     }
 
     /// What is connected, for the metrics.
     pub(crate) fn connections(&self) -> Connections {
         let watch_connected = self.watch.get().state == WatchState::Connected;
-        Connections { store_up: self.store.is_up(), open_breakers: self.store.open_breakers(), watch_connected }
+        Connections { store_up: self.stores.is_up(), open_breakers: self.stores.open_breakers(), watch_connected }
     }
 
-    /// Runs on the data plane's event loop.
-    pub(crate) async fn beat(self: Arc<Self>) {
+    /// Runs on the data plane's event loop of this number.
+    pub(crate) async fn beat(self: Arc<Self>, number: usize) {
         loop {
             let age_ms = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
-            self.heartbeat_ms.store(age_ms, Ordering::Relaxed);
+            if let Some(beat_ms) = self.heartbeats_ms.get(number) {
+                beat_ms.store(age_ms, Ordering::Relaxed);
+            }
             sleep(HEARTBEAT).await;
         }
     }

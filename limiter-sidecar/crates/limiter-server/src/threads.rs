@@ -21,12 +21,12 @@ pub(crate) enum Claim {
 
 /// Runs `work` on an event loop of its own, on one thread: nothing there ever waits for another processor to wake up.
 pub(crate) fn run(
-    name: &'static str,
+    name: String,
     claim: Claim,
     work: impl Future<Output = io::Result<()>> + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    thread::Builder::new().name(name.to_owned()).spawn(move || {
+    thread::Builder::new().name(name.clone()).spawn(move || {
         if claim == Claim::Least
             && let Err(error) = give_way()
         {
@@ -64,7 +64,7 @@ mod tests {
             let nice = rustix::process::getpriority_process(None)?;
             tell.send(nice).map_err(io::Error::other)
         };
-        run("test", claim, work).unwrap().join().unwrap();
+        run("test".to_owned(), claim, work).unwrap().join().unwrap();
         told.recv().unwrap()
     }
 

@@ -58,7 +58,7 @@ fn route(request: &Request<Incoming>, shared: &Shared) -> Response<Full<Bytes>> 
         "/readyz" => verdict(shared.is_ready(), "no rules yet, the store not tried yet, or draining"),
         "/metrics" => {
             shared.book.forget_gone();
-            shared.metrics.note_preflight(&shared.store.findings());
+            shared.metrics.note_preflight(&shared.stores.findings());
             respond(StatusCode::OK, OPEN_METRICS, shared.metrics.encode(shared.connections()))
         }
         "/status" => match serde_json::to_string(&status::document(shared)) {

@@ -76,7 +76,7 @@ pub(crate) fn document(shared: &Shared) -> StatusDocument<'_> {
         ready: shared.is_ready(),
         rulesets: rulesets(shared),
         watch: shared.watch.get(),
-        store: shared.store.health(),
+        store: shared.stores.health(),
         deny_cache: shared.denied.report(),
         memory: MemoryStatus { subjects: shared.memory.subjects(), evictions: shared.metrics.local_evictions.get() },
         rules: rules(shared),

@@ -16,7 +16,7 @@ use super::refunds::Refunds;
 use crate::memory::Counted;
 use crate::metrics::RefundReason;
 use crate::shared::Shared;
-use crate::store::StoreFailure;
+use crate::store::{Store, StoreFailure};
 
 /// Time that the store has to take a charge back. No request waits for it.
 const REFUND_WITHIN: Duration = Duration::from_secs(1);
@@ -27,6 +27,8 @@ pub(super) type InStore = Vec<(StoreCall, u64)>;
 /// Where charges go that come to nothing.
 pub(super) struct Desk {
     pub(super) shared: Arc<Shared>,
+    /// As the desk's event loop reaches it.
+    pub(super) store: Arc<Store>,
     refunds: Refunds<InStore>,
 }
 
@@ -41,13 +43,13 @@ pub(super) struct Charge {
 
 impl Desk {
     /// The desk, and the work beside it that gives charges back.
-    pub(super) fn new(shared: &Arc<Shared>) -> (Arc<Self>, impl Future<Output = ()> + use<>) {
-        let taker = Arc::clone(shared);
+    pub(super) fn new(shared: &Arc<Shared>, store: &Arc<Store>) -> (Arc<Self>, impl Future<Output = ()> + use<>) {
+        let taker = Arc::clone(store);
         let (refunds, work) = Refunds::new(Arc::clone(&shared.metrics), move |charges: InStore| {
-            let shared = Arc::clone(&taker);
-            async move { give_back(&shared, &charges).await }
+            let store = Arc::clone(&taker);
+            async move { give_back(&store, &charges).await }
         });
-        (Arc::new(Self { shared: Arc::clone(shared), refunds }), work)
+        (Arc::new(Self { shared: Arc::clone(shared), store: Arc::clone(store), refunds }), work)
     }
 
     /// Returns when everything that was handed in has been given back, at the latest after `within`.
@@ -103,13 +105,13 @@ impl Drop for Charge {
 
 /// Gives everything back; whether the store has confirmed it. It is asked once: what is given back twice would be tokens for
 /// nothing. Only where a slot is on its way, and so nothing was done, it is asked again with a call for each key.
-async fn give_back(shared: &Shared, charges: &InStore) -> bool {
+async fn give_back(store: &Store, charges: &InStore) -> bool {
     let mut confirmed = true;
     for (call, charged_at_us) in charges {
-        match refund(shared, call, *charged_at_us).await {
+        match refund(store, call, *charged_at_us).await {
             Err(StoreFailure::Migrating) => {
                 for part in call.by_key() {
-                    confirmed &= refund(shared, &part, *charged_at_us).await.is_ok();
+                    confirmed &= refund(store, &part, *charged_at_us).await.is_ok();
                 }
             }
             answer => confirmed &= answer.is_ok(),
@@ -118,13 +120,13 @@ async fn give_back(shared: &Shared, charges: &InStore) -> bool {
     confirmed
 }
 
-async fn refund(shared: &Shared, call: &StoreCall, charged_at_us: u64) -> Result<(), StoreFailure> {
-    shared.store.refund(call, charged_at_us, Instant::now() + REFUND_WITHIN).await
+async fn refund(store: &Store, call: &StoreCall, charged_at_us: u64) -> Result<(), StoreFailure> {
+    store.refund(call, charged_at_us, Instant::now() + REFUND_WITHIN).await
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, AtomicU64};
+    use std::sync::atomic::AtomicBool;
 
     use limiter_core::{HashKey, LocalCall, Reply};
 
@@ -134,7 +136,7 @@ mod tests {
     use crate::memory::Memory;
     use crate::metrics::{Connections, Metrics};
     use crate::rules::{RuleBook, WatchReport};
-    use crate::store::Store;
+    use crate::store::Stores;
 
     fn shared() -> Arc<Shared> {
         let metrics = Arc::new(Metrics::new());
@@ -146,21 +148,21 @@ mod tests {
             started_at_ms: 0,
             book: Arc::new(RuleBook::new(names, key, Arc::clone(&metrics), None)),
             watch: Arc::new(WatchReport::new(false)),
-            store: Arc::new(Store::new("redis://127.0.0.1:1", REFUND_WITHIN).unwrap()),
+            stores: Stores::new("redis://127.0.0.1:1", REFUND_WITHIN, 1).unwrap(),
             clock: StoreClock::default(),
             memory: Memory::new(Arc::clone(&metrics)),
             denied: Denied::new(0, Arc::clone(&metrics)),
             metrics,
             draining: AtomicBool::new(false),
             born: Instant::now(),
-            heartbeat_ms: AtomicU64::new(0),
+            heartbeats_ms: Box::default(),
         })
     }
 
     /// What the metrics say of refunds when `end` was done to a charge in memory.
     async fn refunds_after(end: impl FnOnce(Charge)) -> Vec<String> {
         let shared = shared();
-        let (desk, work) = Desk::new(&shared);
+        let (desk, work) = Desk::new(&shared, shared.stores.each().next().unwrap());
         tokio::spawn(work);
         let mut charge = Charge::none(&desk);
         charge.in_memory.push(Counted {

@@ -16,6 +16,7 @@ use super::charge::Charge;
 use super::fallback;
 use super::groups::Groups;
 use super::grpc::Status;
+use super::hold::Room;
 use super::lateness::Lateness;
 use super::queue::{Judged, Queue, Waiting};
 use super::wire::Received;
@@ -29,7 +30,7 @@ use crate::rules::Live;
 use crate::shared::Shared;
 use crate::store::StoreFailure;
 
-/// Decides requests. One for all connections of the data plane.
+/// Decides requests. One for all connections of an event loop.
 pub(crate) struct Decider {
     shared: Arc<Shared>,
     /// For rulesets that say nothing of it.
@@ -37,7 +38,8 @@ pub(crate) struct Decider {
     /// What a timer is asked for, so that nobody waits a millisecond longer than the store has for a decision.
     store_deadline: Duration,
     mode_header: bool,
-    sequence: AtomicU64,
+    /// The same for all event loops, so that no two decisions have one id.
+    sequence: Arc<AtomicU64>,
     lateness: Lateness,
     queue: Queue,
 }
@@ -56,23 +58,28 @@ struct Held {
 }
 
 impl Decider {
-    /// A decider, and the work of giving charges back, to be run beside the requests.
-    pub(crate) fn new(
-        shared: Arc<Shared>,
+    /// A decider for each event loop, and the work of giving charges back, to be run beside the loop's requests.
+    pub(crate) fn each(
+        shared: &Arc<Shared>,
         options: &Options,
         drain: Drain,
-    ) -> (Self, impl Future<Output = ()> + use<>) {
-        let (queue, refunds) = Queue::new(&shared, options, drain);
-        let decider = Self {
-            shared,
-            payload_place: options.payload_place.clone(),
-            store_deadline: punctual(options.store_deadline),
-            mode_header: options.mode_header,
-            sequence: AtomicU64::new(0),
-            lateness: Lateness::new(options.store_deadline),
-            queue,
+    ) -> Vec<(Self, impl Future<Output = ()> + use<>)> {
+        let (sequence, room) =
+            (Arc::new(AtomicU64::new(0)), Room::new(options.max_held, drain, Arc::clone(&shared.metrics)));
+        let decider = |store| {
+            let (queue, refunds) = Queue::new(shared, store, room.clone());
+            let decider = Self {
+                shared: Arc::clone(shared),
+                payload_place: options.payload_place.clone(),
+                store_deadline: punctual(options.store_deadline),
+                mode_header: options.mode_header,
+                sequence: Arc::clone(&sequence),
+                lateness: Lateness::new(options.store_deadline),
+                queue,
+            };
+            (decider, refunds)
         };
-        (decider, refunds)
+        shared.stores.each().map(decider).collect()
     }
 
     pub(crate) fn is_ready(&self) -> bool {
@@ -173,12 +180,13 @@ impl Decider {
         asked: Asked,
         (charge, failure): (&mut Charge, &mut Option<StoreFailure>),
     ) -> (Verdict, Instant) {
-        let Shared { metrics, store, denied, .. } = &*self.shared;
+        let Shared { metrics, stores, denied, .. } = &*self.shared;
+        let store = &self.queue.desk.store;
         let calls = prepared.store_calls(store.grouping());
         let moment = Moment {
             local: Instant::now(),
             store_us: prepared.now_us(),
-            links: store.links(),
+            links: stores.links(),
             revision: asked.revision,
         };
         if let [call] = calls.as_slice()

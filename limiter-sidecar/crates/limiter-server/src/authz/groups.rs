@@ -19,8 +19,7 @@ use tokio::time::Instant;
 
 use super::charge::{Charge, Desk, InStore};
 use crate::metrics::RefundReason;
-use crate::shared::Shared;
-use crate::store::StoreFailure;
+use crate::store::{Store, StoreFailure};
 
 /// What the store said about a request. Dropped before it was spent or taken over, it gives back what was charged.
 pub(super) struct Groups {
@@ -51,7 +50,7 @@ impl Groups {
         calls: Vec<StoreCall>,
         deadline: Instant,
     ) -> Self {
-        let store = &desk.shared.store;
+        let store = &desk.store;
         let alone = calls.len() == 1;
         let mut groups = Self::decide(desk, calls, alone, deadline).await;
         for (call, why) in take(&mut groups.undecided) {
@@ -135,11 +134,11 @@ impl Groups {
     }
 
     async fn round(desk: Arc<Desk>, calls: Vec<StoreCall>, deadline: Instant) -> Self {
-        let shared = Arc::clone(&desk.shared);
+        let (shared, store) = (Arc::clone(&desk.shared), Arc::clone(&desk.store));
         let mut groups = Self::none(desk);
         let answers = match calls.as_slice() {
-            [call] => vec![decide(&shared, call, deadline).await],
-            calls => join_all(calls.iter().map(|call| decide(&shared, call, deadline))).await,
+            [call] => vec![decide(&store, call, deadline).await],
+            calls => join_all(calls.iter().map(|call| decide(&store, call, deadline))).await,
         };
         for (call, answer) in calls.into_iter().zip(answers) {
             match answer {
@@ -189,8 +188,8 @@ impl Drop for Groups {
     }
 }
 
-async fn decide(shared: &Shared, call: &StoreCall, deadline: Instant) -> Result<Answer, StoreFailure> {
-    let reply = shared.store.decide(call, deadline).await?;
+async fn decide(store: &Store, call: &StoreCall, deadline: Instant) -> Result<Answer, StoreFailure> {
+    let reply = store.decide(call, deadline).await?;
     Reply::decode(&reply, call.checks.len()).map_err(|_| StoreFailure::Protocol)
 }
 

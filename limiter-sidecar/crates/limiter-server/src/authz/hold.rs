@@ -20,7 +20,8 @@ use crate::metrics::{Metrics, RefundReason};
 /// Time that an answer has at least to reach Envoy before the connections end. Arbitrary; some hundred times what it needs.
 const ANSWER_TIME: Duration = Duration::from_millis(50);
 
-/// The room.
+/// The room, one for all event loops.
+#[derive(Clone)]
 pub(super) struct Room {
     places: Arc<Semaphore>,
     drain: Drain,

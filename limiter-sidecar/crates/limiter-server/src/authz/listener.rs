@@ -105,10 +105,27 @@ pub(super) enum Listener {
     Tcp(TcpListener),
 }
 
-/// A connection of either kind.
+/// A connection of either kind, for any event loop to take.
+#[derive(Debug)]
+pub(super) enum Accepted {
+    Unix(unix::UnixStream),
+    Tcp(std::net::TcpStream),
+}
+
+/// The same in the event loop that serves it.
 pub(super) enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
+}
+
+impl Accepted {
+    /// Takes it into the current event loop.
+    pub(super) fn open(self) -> io::Result<Stream> {
+        match self {
+            Self::Unix(stream) => UnixStream::from_std(stream).map(Stream::Unix),
+            Self::Tcp(stream) => TcpStream::from_std(stream).map(Stream::Tcp),
+        }
+    }
 }
 
 impl Listener {
@@ -120,14 +137,14 @@ impl Listener {
         }
     }
 
-    pub(super) async fn accept(&self) -> io::Result<Stream> {
+    pub(super) async fn accept(&self) -> io::Result<Accepted> {
         match self {
-            Self::Unix(listener) => Ok(Stream::Unix(listener.accept().await?.0)),
+            Self::Unix(listener) => Ok(Accepted::Unix(listener.accept().await?.0.into_std()?)),
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 // Answers are small and waited for; Nagle's algorithm would hold them back.
                 stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(stream))
+                Ok(Accepted::Tcp(stream.into_std()?))
             }
         }
     }

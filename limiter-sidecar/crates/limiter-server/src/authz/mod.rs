@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Envoy's external authorization over HTTP/2: accepts connections, routes the two methods, drains at the end.
+//! Envoy's external authorization over HTTP/2: serves connections, routes the two methods, drains at the end.
 //!
 //! The HTTP/2 library directly, because two unary methods pay for no framework. Decides nothing itself.
 
@@ -11,6 +11,7 @@ mod claims;
 mod fallback;
 mod groups;
 mod grpc;
+mod handover;
 mod health;
 mod hold;
 mod lateness;
@@ -25,18 +26,19 @@ mod wire;
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use h2::server::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
-use self::listener::{Listener, Stream};
+use self::handover::{Handed, Place};
+use self::listener::Stream;
 
 pub(crate) use self::check::Decider;
+pub(crate) use self::handover::{Dealer, Incoming};
 pub(crate) use self::listener::{Bound, bind, bind_tcp};
 
 /// Decisions that may be under way on one connection. Envoy opens one connection per worker thread and has its own
@@ -51,35 +53,38 @@ const MAX_HEADER_LIST_BYTES: u32 = 32 * 1024;
 /// peers; ours is Envoy, which passes on whatever its clients cancel, and a connection that we end for that reason would
 /// let every call under way on it pass unlimited. One read holds far fewer than this.
 const MAX_RESET_STREAMS: usize = 1 << 20;
-/// Pause after an `accept` that failed, which means that file descriptors ran out.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
 /// When to stop: none while serving, then the moment until which calls under way must have finished.
 pub(crate) type Drain = watch::Receiver<Option<Instant>>;
 
-/// Serves until told to drain, and then until every connection has ended or the time for it is over.
-///
-/// # Errors
-/// When the bound socket cannot be used.
-pub(crate) async fn serve(bound: Bound, decider: Arc<Decider>, mut drain: Drain) -> std::io::Result<()> {
-    let (listener, file) = Listener::open(bound)?;
+/// Serves what comes to this event loop until told to drain, and then until every connection has ended or the time for it
+/// is over.
+pub(crate) async fn serve(mut incoming: Incoming, decider: Arc<Decider>, mut drain: Drain) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok(Stream::Unix(stream)) => { connections.spawn(converse(stream, Arc::clone(&decider), drain.clone())); }
-                Ok(Stream::Tcp(stream)) => { connections.spawn(converse(stream, Arc::clone(&decider), drain.clone())); }
-                Err(_) => sleep(ACCEPT_PAUSE).await,
+            Some(Handed { accepted, place }) = incoming.next() => {
+                let (decider, drain) = (Arc::clone(&decider), drain.clone());
+                // A connection that no loop can take is gone, as one that broke right away.
+                match accepted.open() {
+                    Ok(Stream::Unix(stream)) => { connections.spawn(keep(place, converse(stream, decider, drain))); }
+                    Ok(Stream::Tcp(stream)) => { connections.spawn(keep(place, converse(stream, decider, drain))); }
+                    Err(_) => {}
+                }
             },
             Some(_) = connections.join_next() => {}
             _ = drain.changed() => break,
         }
     }
-    drop((listener, file));
+    drop(incoming);
     let end = drain.borrow().unwrap_or_else(Instant::now);
     let _out_of_time = timeout_at(end, async { while connections.join_next().await.is_some() {} }).await;
     decider.settle().await;
-    Ok(())
+}
+
+/// Holds on to a connection's place for as long as it lasts.
+async fn keep(place: Place, connection: impl Future<Output = ()>) {
+    connection.await;
+    drop(place);
 }
 
 /// Serves one connection.

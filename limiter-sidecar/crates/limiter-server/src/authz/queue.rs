@@ -11,13 +11,11 @@ use std::time::Duration;
 use limiter_core::{Prepared, Verdict};
 use tokio::time::Instant;
 
-use super::Drain;
 use super::charge::{Charge, Desk};
 use super::hold::{NoPlace, Place, Room};
 use crate::metrics::RefundReason;
-use crate::options::Options;
 use crate::shared::Shared;
-use crate::store::StoreFailure;
+use crate::store::{Store, StoreFailure};
 
 /// Time that refunds have after the last request.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
@@ -46,14 +44,13 @@ pub(super) struct Waiting {
 }
 
 impl Queue {
-    /// The queue, and the work beside it that gives charges back.
+    /// The queue of an event loop that reaches the store by `store`, and the work beside it that gives charges back.
     pub(super) fn new(
         shared: &Arc<Shared>,
-        options: &Options,
-        drain: Drain,
+        store: &Arc<Store>,
+        room: Room,
     ) -> (Self, impl Future<Output = ()> + use<>) {
-        let room = Room::new(options.max_held, drain, Arc::clone(&shared.metrics));
-        let (desk, refunds) = Desk::new(shared);
+        let (desk, refunds) = Desk::new(shared, store);
         (Self { room, desk }, refunds)
     }
 

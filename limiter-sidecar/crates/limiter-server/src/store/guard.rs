@@ -82,12 +82,6 @@ impl Guard {
         self.lock().renewed(Instant::now());
     }
 
-    /// How many decisions it was asked for whose end speaks for or against it.
-    pub(super) fn asked(&self) -> u64 {
-        let Tally { decided, failed } = self.tally();
-        decided + failed
-    }
-
     /// How many decisions came in time and how many did not, since the start.
     pub(super) fn lateness(&self) -> (u64, u64) {
         (self.decided.load(Ordering::Relaxed), self.late.load(Ordering::Relaxed))

@@ -17,6 +17,7 @@ mod node;
 mod preflight;
 mod script;
 mod slots;
+mod stores;
 mod supervisor;
 mod url;
 
@@ -33,6 +34,7 @@ use self::health::{BreakerHealth, Condition, StoreState};
 use self::news::News;
 use self::node::Node;
 use self::script::{Call, Refund, Script};
+use self::stores::Guards;
 use self::url::Target;
 use crate::options::ConfigError;
 
@@ -40,8 +42,9 @@ pub(crate) use self::failure::StoreFailure;
 pub(crate) use self::health::StoreHealth;
 pub(crate) use self::preflight::Finding;
 pub use self::script::scripts;
+pub(crate) use self::stores::Stores;
 
-/// The handle that requests ask through.
+/// The handle that the requests of one event loop ask through.
 pub(crate) struct Store {
     topology: Topology,
     /// Set once the first attempt to reach every part of it has ended.
@@ -56,16 +59,19 @@ enum Topology {
 }
 
 impl Store {
-    /// A store that is not connected yet, and for which a decision waits for `patience`.
+    /// A store that is not connected yet, and for which a decision waits for `patience`. `guards`: its servers' breakers.
     ///
     /// # Errors
     /// [`ConfigError`] when `url` is none of a store; the message does not quote it.
-    pub(crate) fn new(url: &str, patience: Duration) -> Result<Self, ConfigError> {
+    fn new(url: &str, patience: Duration, guards: &Arc<Guards>) -> Result<Self, ConfigError> {
         let topology = match url::target(url)? {
             Target::Single(client) => {
-                Topology::Single(Arc::new(Node::new(String::new(), client, Arc::new(News::default()), patience)))
+                let news = Arc::new(News::default());
+                Topology::Single(Arc::new(Node::new(String::new(), client, news, patience, guards.of(""))))
             }
-            Target::Cluster { access, seeds } => Topology::Cluster(Arc::new(Cluster::new(access, seeds, patience))),
+            Target::Cluster { access, seeds } => {
+                Topology::Cluster(Arc::new(Cluster::new(access, seeds, patience, Arc::clone(guards))))
+            }
         };
         Ok(Self { topology, tried: AtomicBool::new(false) })
     }
@@ -138,12 +144,6 @@ impl Store {
         }
     }
 
-    /// What is known about the store, for people.
-    pub(crate) fn health(&self) -> StoreHealth {
-        let Condition { state, error, since_ms } = self.condition();
-        StoreHealth { state, error, since_ms, breakers: self.breakers(), preflight: self.findings() }
-    }
-
     /// The breakers of all servers.
     fn breakers(&self) -> Vec<BreakerHealth> {
         match &self.topology {
@@ -153,26 +153,21 @@ impl Store {
     }
 
     /// For how many servers nobody waits.
-    pub(crate) fn open_breakers(&self) -> usize {
+    fn open_breakers(&self) -> usize {
         self.breakers().iter().filter(|breaker| breaker.open).count()
     }
 
-    /// What the preflight found, over all nodes.
-    pub(crate) fn findings(&self) -> Vec<Finding> {
-        preflight::of_all(&match &self.topology {
+    /// What the preflight found, by node.
+    fn findings(&self) -> Vec<(String, Vec<Finding>)> {
+        match &self.topology {
             Topology::Single(node) => vec![node.findings()],
             Topology::Cluster(cluster) => cluster.findings(),
-        })
-    }
-
-    /// Whether the store decides, as far as is known.
-    pub(crate) fn is_up(&self) -> bool {
-        self.condition().state == StoreState::Up
+        }
     }
 
     /// Whether the first attempt to reach it has ended, either way. It takes at most two seconds, also when nothing answers.
     /// Ready before that, a limiter that was just started would let its first requests pass uncounted.
-    pub(crate) fn was_tried(&self) -> bool {
+    fn was_tried(&self) -> bool {
         if !self.tried.load(Ordering::Relaxed) && self.condition().state != StoreState::Unknown {
             self.tried.store(true, Ordering::Relaxed);
         }
@@ -180,7 +175,7 @@ impl Store {
     }
 
     /// Changes with every link that comes or goes: what was said before may have been forgotten since.
-    pub(crate) fn links(&self) -> u64 {
+    fn links(&self) -> u64 {
         match &self.topology {
             Topology::Single(node) => node.news.rung(),
             Topology::Cluster(cluster) => cluster.links(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One server of the store: the link to it that requests use, and what is known of its state.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -38,7 +38,10 @@ pub(super) struct Node {
     pub(super) trouble: Notify,
     /// Rings when a link was opened or lost, for the cluster that the node is part of.
     pub(super) news: Arc<News>,
-    pub(super) guard: Guard,
+    /// The same for all event loops.
+    pub(super) guard: Arc<Guard>,
+    /// How often requests have asked it while it was taken for down.
+    doubted: AtomicU64,
     /// Whether the last thing known is good: spares a request the lock.
     up: AtomicBool,
     state: Mutex<State>,
@@ -53,7 +56,7 @@ struct State {
 
 impl Node {
     /// A server that is not connected yet. `news` rings whenever its link comes or goes; a decision waits for `patience`.
-    pub(super) fn new(name: String, client: Client, news: Arc<News>, patience: Duration) -> Self {
+    pub(super) fn new(name: String, client: Client, news: Arc<News>, patience: Duration, guard: Arc<Guard>) -> Self {
         Self {
             name,
             client,
@@ -61,7 +64,8 @@ impl Node {
             link: ArcSwapOption::empty(),
             trouble: Notify::new(),
             news,
-            guard: Guard::default(),
+            guard,
+            doubted: AtomicU64::new(0),
             up: AtomicBool::new(false),
             state: Mutex::new(State { condition: Condition::unknown(), refused: None, findings: Vec::new() }),
         }
@@ -124,6 +128,7 @@ impl Node {
             tracing::info!(node = self.name, "breaker closed");
         }
         if !self.is_up() {
+            self.doubted.fetch_add(1, Ordering::Relaxed);
             self.note_up();
         }
     }
@@ -131,6 +136,7 @@ impl Node {
     /// Notes that none came over `link`, and says how that is called.
     pub(super) fn failed(&self, link: &Arc<Link>, error: &RedisOrTimeout) -> StoreFailure {
         let failure = error.failure();
+        self.doubted.fetch_add(1, Ordering::Relaxed);
         match failure {
             // One late answer is no news; the supervisor finds out whether the server still answers at all, and whether
             // all answers have become late.
@@ -174,6 +180,11 @@ impl Node {
             tracing::warn!(node = self.name, failed, asked, "breaker opened; nobody waits for this server");
             self.note(StoreState::Down, &format!("breaker open, {failed} of {asked} decisions failed; {last}"));
         }
+    }
+
+    /// Rises with every request of this event loop that asks it while it is taken for down.
+    pub(super) fn doubted(&self) -> u64 {
+        self.doubted.load(Ordering::Relaxed)
     }
 
     /// Whether the last thing known of it is good.

@@ -60,15 +60,15 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(2);
 /// Notices that a server is taken for down because of what it said to a request, and no other request asks it.
 #[derive(Default)]
 struct Doubt {
-    asked: u64,
+    doubted: u64,
     since: Option<Instant>,
 }
 
 impl Doubt {
     fn lasts(&mut self, node: &Node, now: Instant) -> bool {
-        let asked = node.guard.asked();
-        if node.is_up() || node.guard.is_tripped() || asked != self.asked {
-            *self = Self { asked, since: Some(now) };
+        let doubted = node.doubted();
+        if node.is_up() || node.guard.is_tripped() || doubted != self.doubted || self.since.is_none() {
+            *self = Self { doubted, since: Some(now) };
         }
         self.since.is_some_and(|since| now - since >= FORGOTTEN_AFTER)
     }

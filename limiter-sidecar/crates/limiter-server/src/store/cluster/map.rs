@@ -100,7 +100,7 @@ mod tests {
         Map::new(ranges, visited, |address| {
             let client = Client::open(format!("redis://{address}")).unwrap();
             let news = Arc::new(News::default());
-            Some(Arc::new(Node::new(address.to_string(), client, news, std::time::Duration::ZERO)))
+            Some(Arc::new(Node::new(address.to_string(), client, news, std::time::Duration::ZERO, Arc::default())))
         })
     }
 

@@ -27,6 +27,7 @@ use super::news::News;
 use super::node::Node;
 use super::preflight::Finding;
 use super::script::{Call, Script};
+use super::stores::Guards;
 use super::supervisor;
 use super::url::Access;
 use crate::pause::jittered;
@@ -51,6 +52,7 @@ pub(super) struct Cluster {
     access: Access,
     seeds: Vec<Address>,
     patience: Duration,
+    guards: Arc<Guards>,
     map: ArcSwap<Map>,
     /// Rings when a link came or went, or the map changed.
     news: Arc<News>,
@@ -66,11 +68,12 @@ type Place = (Arc<Node>, Arc<Link>);
 
 impl Cluster {
     /// A cluster that nobody has looked at yet.
-    pub(super) fn new(access: Access, seeds: Vec<Address>, patience: Duration) -> Self {
+    pub(super) fn new(access: Access, seeds: Vec<Address>, patience: Duration, guards: Arc<Guards>) -> Self {
         Self {
             access,
             seeds,
             patience,
+            guards,
             map: ArcSwap::from_pointee(Map::default()),
             news: Arc::new(News::default()),
             stale: Notify::new(),
@@ -232,7 +235,8 @@ impl Cluster {
             let known = before.node(address).cloned();
             known.or_else(|| {
                 let client = self.access.client(address).ok()?;
-                let node = Arc::new(Node::new(address.to_string(), client, Arc::clone(&self.news), self.patience));
+                let (name, guard) = (address.to_string(), self.guards.of(&address.to_string()));
+                let node = Arc::new(Node::new(name, client, Arc::clone(&self.news), self.patience, guard));
                 let task = tokio::spawn(supervisor::run(Arc::clone(&node)));
                 links.insert(address.clone(), task.abort_handle());
                 Some(node)
