@@ -91,7 +91,7 @@ RINGS: dict[str, tuple[Command, ...]] = {
         _check("ruff's format", "ruff", "format", "--check", "."),
         _check("mypy", "mypy", "operator/src", "limiter-sidecar/python", "tests/e2e/lab"),
         _check("import-linter", "lint-imports"),
-        _check("luacheck", "luacheck", "--config", "lua/.luacheckrc", "lua", "operator/src"),
+        _check("luacheck", "luacheck", "--config", "lua/.luacheckrc", "lua", "operator/src", "docs"),
         _check("rustfmt", "cargo", "fmt", "--all", "--check", cwd=_RUST),
         _check("clippy", "cargo", "clippy", "--workspace", "--all-targets", "-q", "--", "-Dwarnings", cwd=_RUST),
         _check("cargo-deny", "cargo-deny", "check", "bans", "licenses", "sources", cwd=_RUST),

@@ -255,7 +255,7 @@ ALLOWED: Mapping[tuple[ConditionType, Status], frozenset[Reason]] = {
     (ConditionType.ENFORCING, Status.FALSE): _UNENFORCED,
     (ConditionType.ENFORCING, Status.UNKNOWN): frozenset({Reason.LIMITER_UNREACHABLE, Reason.NOT_ASKED}),
     (ConditionType.READY, Status.TRUE): frozenset({Reason.READY, Reason.EXPIRED}),
-    (ConditionType.READY, Status.FALSE): _REFUSALS | _UNPROGRAMMED,
+    (ConditionType.READY, Status.FALSE): _REFUSALS | (_UNPROGRAMMED - {Reason.NOT_ACCEPTED}),
     (ConditionType.READY, Status.UNKNOWN): frozenset({Reason.PENDING}),
     (ConditionType.RECONCILING, Status.TRUE): CATCHING_UP,
     (ConditionType.STALLED, Status.TRUE): _REFUSALS | (_UNPROGRAMMED - CATCHING_UP - {Reason.NOT_ACCEPTED}),
