@@ -86,7 +86,7 @@ class RollbackWhen(ApiModel):
     model_config = ConfigDict(
         json_schema_extra=validations(
             (
-                f"!self['for'].matches(r'{DURATION_FORM}') || duration(self['for']) >= duration('1s')",
+                f"!self.__for__.matches(r'{DURATION_FORM}') || duration(self.__for__) >= duration('1s')",
                 "must be at least 1s",
                 ".for",
             )
