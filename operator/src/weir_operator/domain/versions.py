@@ -31,6 +31,11 @@ def rule_version(rule: Rule, policy: Policy) -> str:
     return _version(rule_members, _seen(policy))
 
 
+def limit_version(rule: Rule) -> str:
+    """What names a rule's own numbers, whichever requests its policy lets it see: what a rollout is about."""
+    return _version({name: value for name, value in encode(rule).items() if name not in _NOT_IN_IT}, {})
+
+
 def with_versions(policy: Policy) -> Policy:
     """The policy with each rule's version written into it."""
     return replace(policy, rules=tuple(replace(rule, version=rule_version(rule, policy)) for rule in policy.rules))
