@@ -34,7 +34,7 @@ class Publication:
         published = self.pieces.get(key)
         if wanted is None or published is None:
             return self.live.revision if wanted is published else None
-        return self.since[key] if published == wanted else None
+        return self.since[key] if published is wanted or published == wanted else None
 
 
 def pieces_of(ruleset: Ruleset) -> dict[PieceKey, Piece]:
@@ -71,7 +71,8 @@ def advance(previous: Publication | None, live: Live) -> Publication:
     pieces = pieces_of(live.ruleset) if live.ruleset is not None else {}
     since = {}
     for key, piece in pieces.items():
-        unchanged = previous is not None and previous.pieces.get(key) == piece
+        before = previous.pieces.get(key) if previous is not None else None
+        unchanged = before is piece or before == piece
         since[key] = previous.since[key] if previous is not None and unchanged else live.revision
     return Publication(live, pieces, since)
 

@@ -20,11 +20,12 @@ from weir_operator.domain.specs import OverrideInput, PolicyInput
 from weir_operator.reconcile.coverage import Coverage, coverage_of
 from weir_operator.reconcile.demand import Witness
 from weir_operator.reconcile.fleet import Fleet, Standing
+from weir_operator.reconcile.judgements import Judgements
 from weir_operator.reconcile.observation import Orphans
 from weir_operator.reconcile.ports import OVERRIDES, POLICIES, Object
 from weir_operator.reconcile.programming import Programming, programming_of
 from weir_operator.reconcile.publication import Piece, PieceKey, Publication
-from weir_operator.reconcile.status import Subject, next_turn, override_status, policy_status
+from weir_operator.reconcile.status import Subject, override_status, policy_status
 from weir_operator.reconcile.weakness import Causes, Weakness, weaknesses
 from weir_operator.reconcile.writer import Wanted
 
@@ -37,14 +38,15 @@ class GatewayReport:
         fleet: Fleet,
         publication: Publication | None,
         pieces: Mapping[PieceKey, Piece],
-        witness: Witness,
+        memory: tuple[Witness, Judgements],
         now: datetime,
     ) -> None:
-        """Take the limiters' state, what is published, what is wanted (`pieces`), who has seen requests, the time."""
+        """Take the limiters' state, what is published, what is wanted (`pieces`), what outlives a report, the time."""
         self._fleet = fleet
         self._publication = publication
         self._pieces = pieces
-        self._witness = witness
+        self._witness, self._judgements = memory
+        self._judgements.begin_pass()
         self._now = now
         self._programmings: dict[int | None, Programming] = {}
         self._whole: Coverage | None = None
@@ -60,7 +62,7 @@ class GatewayReport:
         coverage = self._coverage(policy.meta.id, piece, programming)
         weak = self._weaknesses(obj, piece, programming) if isinstance(piece, Policy) else ()
         subject = Subject(obj, outcome, programming, piece, coverage, weak)
-        self.statuses.append(Wanted(POLICIES, obj, policy_status(subject, self._now)))
+        self.statuses.append(self._judgements.of(POLICIES, subject, policy_status, self._now).wanted)
 
     def add_override(self, obj: Object | None, override: OverrideInput, outcome: Outcome) -> None:
         """Judge an override, like `add_policy`."""
@@ -70,16 +72,11 @@ class GatewayReport:
         policy = self._pieces.get((Policy, override.policy_id))
         mode = policy.rules[0].mode if isinstance(policy, Policy) else None
         programming = self._programming(Override, override.meta.id, piece, outcome)
-        self.statuses.append(
-            Wanted(
-                OVERRIDES,
-                obj,
-                override_status(Subject(obj, outcome, programming, piece, policy_mode=mode), self._now),
-            )
-        )
-        turn = next_turn(piece, self._now)
-        if turn is not None:
-            self._turns.append(turn)
+        subject = Subject(obj, outcome, programming, piece, policy_mode=mode)
+        judgement = self._judgements.of(OVERRIDES, subject, override_status, self._now)
+        self.statuses.append(judgement.wanted)
+        if judgement.until is not None:
+            self._turns.append(judgement.until)
 
     def _coverage(self, policy_id: str, piece: Piece | None, programming: Programming) -> Coverage:
         coverage = self._whole

@@ -43,6 +43,7 @@ class Store:
         self._overrides = ObjectCache()
         self._config_maps = {gateway.namespace: ObjectCache() for gateway in gateways}
         self._live: dict[str, Ruleset] = {}
+        self._running_ids: dict[str, tuple[frozenset[str], frozenset[str]]] = {}  # of policies and overrides, of _live
         self._parsed_policies: _Parsed[PolicyInput] = _Parsed(parse_policy)
         self._parsed_overrides: _Parsed[OverrideInput] = _Parsed(parse_override)
 
@@ -91,8 +92,13 @@ class Store:
 
     def published(self, gateway: str, ruleset: Ruleset) -> None:
         """Take note of what a gateway's limiters are told to run."""
-        if self._live.get(gateway) != ruleset:
+        before = self._live.get(gateway)
+        if before is not ruleset and before != ruleset:
             self._live[gateway] = ruleset
+            self._running_ids[gateway] = (
+                frozenset(policy.id for policy in ruleset.policies),
+                frozenset(override.id for override in ruleset.overrides),
+            )
             self._mark(ORPHANS)  # what a gateway no longer runs may belong to nobody now
 
     def config_maps_of(self, gateway: str) -> Mapping[str, Object]:
@@ -151,9 +157,8 @@ class Store:
         """Return the gateways that run one of these policies, or this override, by id."""
         return {
             name
-            for name, ruleset in self._live.items()
-            if any(piece.id in policies for piece in ruleset.policies)
-            or any(piece.id == override for piece in ruleset.overrides)
+            for name, (running, overrides) in self._running_ids.items()
+            if override in overrides or not policies.isdisjoint(running)
         }
 
     def _owners(self, config_map: Object) -> set[str]:

@@ -21,6 +21,7 @@ from weir_operator.metrics import Metrics
 from weir_operator.reconcile.crowd import Crowd
 from weir_operator.reconcile.demand import Witness, unasked_since_ms
 from weir_operator.reconcile.fleet import Fleet
+from weir_operator.reconcile.judgements import Judgements
 from weir_operator.reconcile.observation import Observation
 from weir_operator.reconcile.plan import Action, Apply, Delete, DropData, plan
 from weir_operator.reconcile.ports import (
@@ -103,6 +104,7 @@ class GatewayTurn:
         self._parsed = "", Live()
         self._reported: GatewayReport | None = None
         self._witness = Witness(gateway.patience)
+        self._judgements = Judgements()
         self._crowd = Crowd(len(gateway.limiters), tools.clock.monotonic())
 
     def recall(self) -> None:
@@ -236,7 +238,7 @@ class GatewayTurn:
         if self._reported is not None and self._reported.still_says(fleet, now):
             return self._reported.next_in_s(now, POLL_SETTLED_S, POLL_UNSETTLED_S)
         observed, compiled = self._compiled
-        report = GatewayReport(fleet, publication, pieces_of(compiled.ruleset), self._witness, now)
+        report = GatewayReport(fleet, publication, pieces_of(compiled.ruleset), (self._witness, self._judgements), now)
         store = self._tools.store
         for policy in observed.group.policies:
             report.add_policy(store.current(POLICIES, policy.meta), policy, compiled.policies[policy.meta.id])

@@ -52,6 +52,7 @@ class StatusWriter:
         self._metrics = metrics
         self._written: dict[str, _Written] = {}
         self._refused: dict[str, float] = {}  # when to try again
+        self._settled: dict[str, Wanted] = {}  # what the server was found to say already
 
     async def write(self, statuses: Iterable[Wanted]) -> float | None:
         """Write what differs; return in how many seconds a postponed write is due, if any.
@@ -65,9 +66,12 @@ class StatusWriter:
         self._refused = {uid: again_s for uid, again_s in self._refused.items() if uid in uids}
         waits: list[float] = []
         due: list[Wanted] = []
+        before, self._settled = self._settled, {}
         for wanted in every:
-            wait = self._wait_for(wanted)
+            uid = _uid(wanted.obj)
+            wait = None if before.get(uid) is wanted else self._wait_for(wanted)
             if wait is None:
+                self._settled[uid] = wanted
                 continue
             if wait > 0:
                 waits.append(wait)
