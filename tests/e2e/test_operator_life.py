@@ -29,6 +29,9 @@ OBJECTS = 50
 SEEDS = range(1, 6)
 OPERATOR = "system:serviceaccount:weir-system:weir-operator"
 ASKS = {
+    ("get", "leases"),
+    ("create", "leases"),
+    ("update", "leases"),
     ("list", "ratelimitpolicies"),
     ("watch", "ratelimitpolicies"),
     ("list", "ratelimitoverrides"),

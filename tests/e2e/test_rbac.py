@@ -84,6 +84,20 @@ def test_the_operator_keeps_the_generated_config_maps(cluster: Cluster) -> None:
     assert allowed(cluster, OPERATOR, wanted) == wanted
 
 
+def test_the_operator_may_hold_its_own_lease_and_no_other(cluster: Cluster) -> None:
+    wanted = [
+        Access("create", "leases.coordination.k8s.io", "weir-system"),
+        Access("get", "leases.coordination.k8s.io", "weir-system", "weir-operator"),
+        Access("update", "leases.coordination.k8s.io", "weir-system", "weir-operator"),
+    ]
+    unwanted = [
+        Access("update", "leases.coordination.k8s.io", "weir-system", "another"),
+        Access("delete", "leases.coordination.k8s.io", "weir-system", "weir-operator"),
+        Access("create", "leases.coordination.k8s.io", "kube-system"),
+    ]
+    assert allowed(cluster, OPERATOR, [*wanted, *unwanted]) == wanted
+
+
 def test_the_operator_may_nothing_else(cluster: Cluster) -> None:
     unwanted = [
         Access("patch", "configmaps", "weir-system", "weir-settings"),

@@ -28,9 +28,14 @@ def parse_address(text: str) -> Address:
     return Address(host.strip("[]"), int(port))
 
 
-def health_routes(health: Complaints, readiness: Complaints) -> list[web.RouteDef]:
-    """Return /healthz (fails when only a restart can help) and /readyz (fails while there is nothing to trust yet)."""
-    return [web.get("/healthz", _probe(health)), web.get("/readyz", _probe(readiness))]
+def health_routes(
+    health: Complaints, readiness: Complaints, remark: Callable[[], str] = lambda: ""
+) -> list[web.RouteDef]:
+    """Return /healthz (fails when only a restart can help) and /readyz (fails while there is nothing to trust yet).
+
+    `remark` is what a ready one adds for the person who asks.
+    """
+    return [web.get("/healthz", _probe(health, lambda: "")), web.get("/readyz", _probe(readiness, remark))]
 
 
 def metrics_routes(expose: Callable[[], bytes], content_type: str) -> list[web.RouteDef]:
@@ -52,9 +57,10 @@ async def serve(address: Address, routes: list[web.RouteDef]) -> web.AppRunner:
     return runner
 
 
-def _probe(complaints: Complaints) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _probe(complaints: Complaints, remark: Callable[[], str]) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def probe(_: web.Request) -> web.Response:
         wrong = complaints()
-        return web.Response(status=503 if wrong else 200, text="\n".join(wrong) + "\n" if wrong else "ok\n")
+        said = "\n".join(wrong) if wrong else ": ".join(filter(None, ("ok", remark())))
+        return web.Response(status=503 if wrong else 200, text=f"{said}\n")
 
     return probe

@@ -10,8 +10,11 @@ import argparse
 import asyncio
 import importlib.metadata
 import logging
+import os
 import signal
+import socket
 import sys
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +23,8 @@ import aiohttp
 from weir_operator.endpoints import Address, health_routes, metrics_routes, parse_address, serve
 from weir_operator.logs import set_up_logging
 from weir_operator.metrics import CONTENT_TYPE, Metrics
-from weir_operator.runtime import Operator
+from weir_operator.reconcile.lease import Identity
+from weir_operator.runtime import Candidate, Operator
 from weir_operator.settings import InvalidSettings, Settings, read_settings
 
 EXIT_INVALID = 2  # as for a mistake on the command line: starting again with the same input cannot help
@@ -40,20 +44,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{options.settings}: {len(settings.gateways)} gateway(s), no mistakes")
         return 0
     set_up_logging(options.log_format, options.log_level)
-    return asyncio.run(_run(settings, options.health, options.metrics))
+    return asyncio.run(_run(settings, options))
 
 
-async def _run(settings: Settings, health: Address, metrics_address: Address) -> int:
+async def _run(settings: Settings, options: argparse.Namespace) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     metrics = Metrics()
     async with aiohttp.ClientSession() as session:
-        operator = Operator(settings, metrics, session)
+        operator = Operator(settings, metrics, session, _candidate(options))
         runners = []
         try:
-            runners.append(await serve(health, health_routes(operator.complaints, operator.unready)))
-            runners.append(await serve(metrics_address, metrics_routes(metrics.expose, CONTENT_TYPE)))
+            runners.append(
+                await serve(options.health, health_routes(operator.complaints, operator.unready, operator.role))
+            )
+            runners.append(await serve(options.metrics, metrics_routes(metrics.expose, CONTENT_TYPE)))
             return await _run_until(stop, operator)
         except OSError as error:
             logger.error("cannot listen: %s", error)  # noqa: TRY400  the address says it all
@@ -76,6 +82,17 @@ async def _run_until(stop: asyncio.Event, operator: Operator) -> int:
         logger.error("ended by a fault", exc_info=outcome)
         return 1
     return 0
+
+
+def _candidate(options: argparse.Namespace) -> Candidate | None:
+    if options.lease is None:
+        return None
+    namespace, _, name = options.lease.partition("/")
+    pod = options.identity or os.environ.get("POD_NAME", "")
+    # A host may run two of us, so its name alone is no proof that an earlier holder of that name is dead.
+    nonce = uuid.uuid4().hex[:12]
+    identity = Identity(pod, nonce) if pod else Identity("", f"{socket.gethostname()}-{nonce}")
+    return Candidate(namespace, name, identity)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -105,11 +122,40 @@ def _parser() -> argparse.ArgumentParser:
         metavar="HOST:PORT",
         help="serve /metrics here (default 127.0.0.1:9100)",
     )
+    lease = run.add_mutually_exclusive_group()
+    lease.add_argument(
+        "--lease",
+        type=_lease,
+        default="weir-system/weir-operator",
+        metavar="NAMESPACE/NAME",
+        help="the Lease by which one of several replicas is elected to write (default weir-system/weir-operator)",
+    )
+    lease.add_argument(
+        "--no-lease",
+        dest="lease",
+        action="store_const",
+        const=None,
+        help="write without being elected: only where nothing can start a second replica",
+    )
+    run.add_argument(
+        "--identity",
+        default="",
+        metavar="NAME",
+        help="this replica's name in the Lease (default POD_NAME of the environment, else the host's name); a process "
+        "that is started again under its name goes on at once, so no two may bear one at the same time",
+    )
     run.add_argument("--log-format", choices=["json", "text"], default="json", help="default json")
     run.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info", help="default info")
     check = commands.add_parser("check-settings", help="check a settings file and say all that is wrong with it")
     check.add_argument("settings", type=Path, metavar="FILE", help="the gateways, YAML")
     return parser
+
+
+def _lease(text: str) -> str:
+    namespace, _, name = text.partition("/")
+    if not namespace or not name or "/" in name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form weir-system/weir-operator")
+    return text
 
 
 def _address(text: str) -> Address:

@@ -76,6 +76,21 @@ class Metrics:
             "weir_operator_missed_events", "Changes that a full list showed and the watch had not.", registry=registry
         )
 
+        self.leading = Gauge("weir_operator_leading", "Whether this replica is the one that writes.", registry=registry)
+        self.lease_requests = Counter(
+            "weir_operator_lease_requests",
+            "Looks at the lease, by outcome: granted, held_by_another, lost (to a quicker replica) or failed.",
+            ["outcome"],
+            registry=registry,
+        )
+
+    def forget_gateways(self) -> None:
+        """Drop what only a leader knows: two replicas must not tell two stories."""
+        for gauge in (self.ruleset_revision, self.ruleset_bytes, self.limiter_up, self.limiter_revision):
+            gauge.clear()
+        self.objects_refused.clear()
+        self._seen_reasons.clear()
+
     def count_refused(self, gateway: str, by_reason: Mapping[str, int]) -> None:
         """Set the number of refused objects, also to 0 for the reasons that no longer occur."""
         for reason in Reason:

@@ -1,87 +1,99 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The running operator: first a full list, then loops, then the watch; and whether all of them are alive.
+"""The running operator: a full list, the watch, a place in the election, and work while it leads.
 
-Owns the order of start and stop, so that nothing is written before everything was seen. Must not decide about objects.
+Owns the order of start and stop, so that nothing is written before everything was seen, nor after the lease was given
+back; and whether all parts are alive. Must not decide about objects.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import aiohttp
 
+from weir_operator.clock import SystemClock
 from weir_operator.handlers.watch import Watch
 from weir_operator.kube.cluster import ApiCluster
-from weir_operator.kube.credentials import NoCredentials, load_configuration
-from weir_operator.limiters.poll import LimiterPoller
+from weir_operator.kube.credentials import load_configuration
+from weir_operator.kube.lease import ApiLease
+from weir_operator.kube.transport import USER_AGENT, Transport
 from weir_operator.metrics import Metrics
-from weir_operator.reconcile.loop import Loop
-from weir_operator.reconcile.ports import CONFIG_MAPS, Object, Resource, Stalled, Waiting
-from weir_operator.reconcile.store import ORPHANS, Store
-from weir_operator.reconcile.turn import GatewayTurn, OrphansTurn, Tools
+from weir_operator.reconcile.election import Election
+from weir_operator.reconcile.fence import FencedCluster
+from weir_operator.reconcile.lease import Identity
+from weir_operator.reconcile.ports import CONFIG_MAPS, Cluster, Object, Resource, Stalled, Waiting
+from weir_operator.reconcile.store import Store
+from weir_operator.reconcile.turn import Tools
 from weir_operator.render.names import SELECTOR
 from weir_operator.settings import Settings
+from weir_operator.term import Term
 
 RELIST_EVERY_S = 60.0  # how long a change that the watch missed can stay unknown
 RELIST_AFTER_START_S = 3.0  # the watch begins with a list of its own: what went between ours and its has no event
 RELIST_AGAIN_S = 5.0  # after an outage the watch may sit on a dead connection for another minute
 LIST_AGAIN_S = 2.0  # at the start, while the API server is not there or refuses
 CONTACT_MAX_AGE_S = 300.0  # five lists in a row got no answer: perhaps a new process has more luck
-LOOP_SILENT_MAX_S = 180.0  # three times the longest wait of any loop
+RELEASE_WITHIN_S = 1.0  # the process has 3 s for all of its end
 
 logger = logging.getLogger(__name__)
 
 
-class SystemClock:
-    """Both clocks of this machine."""
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """How this replica stands for election."""
 
-    def now(self) -> datetime:
-        """Return the wall clock, in UTC."""
-        return datetime.now(UTC)  # noqa: TID251  this is the Clock that everybody else takes
-
-    def monotonic(self) -> float:
-        """Return seconds that never run backwards."""
-        return time.monotonic()
+    namespace: str
+    """Where the lease is."""
+    lease: str
+    identity: Identity
 
 
 class Operator:
-    """All parts of the operator, wired. Run it once."""
+    """All parts of the operator, wired. Run it once. Without a candidate it takes itself for the only replica."""
 
-    def __init__(self, settings: Settings, metrics: Metrics, session: aiohttp.ClientSession) -> None:
-        self._clock = clock = SystemClock()
+    def __init__(
+        self, settings: Settings, metrics: Metrics, session: aiohttp.ClientSession, candidate: Candidate | None
+    ) -> None:
+        self._settings = settings
+        self._session = session
+        self._clock = SystemClock()
         self._metrics = metrics
-        self._cluster = ApiCluster(load_configuration, self._on_answer)
+        # So that the API server's audit log tells which replica wrote.
+        user_agent = f"{USER_AGENT}/{candidate.identity.holder}" if candidate is not None else USER_AGENT
+        self._transport = Transport(load_configuration, self._on_answer, user_agent)
+        self._cluster = ApiCluster(self._transport)
         self._store = Store(settings.gateways, self._mark)
-        tools = Tools(self._cluster, self._store, clock, metrics)
-        self._turns = {
-            gateway.name: GatewayTurn(gateway, LimiterPoller(gateway.name, gateway.limiters, session), tools)
-            for gateway in settings.gateways
-        }
-        self._loops = {name: Loop(name, turn, clock, metrics) for name, turn in self._turns.items()}
-        self._loops[ORPHANS] = Loop(ORPHANS, OrphansTurn(tools), clock, metrics)
         self._watch = Watch(self._on_event, (gateway.namespace for gateway in settings.gateways), SELECTOR)
+        self._election: Election | None = None
+        if candidate is not None:
+            lease = ApiLease(self._transport, candidate.namespace, candidate.lease)
+            self._election = Election(lease, candidate.identity, self._clock, metrics)
+        self._term: Term | None = None
         self._event_loop: asyncio.AbstractEventLoop | None = None
-        self._contact_s = clock.monotonic()
+        self._contact_s = self._clock.monotonic()
         self._listed = False
 
     async def run(self) -> None:
         """Run until cancelled; returns only by an exception."""
         self._event_loop = asyncio.get_running_loop()
         try:
-            await self._list_until_whole()
-            for turn in self._turns.values():
-                turn.recall()
+            await self._patiently(self._list_all, "not started yet")
+            self._listed = True
+            logger.info("started", extra={"gateways": sorted(gateway.name for gateway in self._settings.gateways)})
             self._watch.start()
             async with asyncio.TaskGroup() as tasks:
-                for loop in self._loops.values():
-                    tasks.create_task(loop.run(), name=f"loop {loop.name}")
                 tasks.create_task(self._relist_for_ever(), name="relist")
+                if self._election is None:
+                    tasks.create_task(self._work(self._cluster), name="work")
+                else:
+                    tasks.create_task(self._election.run(), name="election")
+                    fenced = FencedCluster(self._cluster, self._election.writes_for_s)
+                    tasks.create_task(self._election.whenever_won(lambda: self._work(fenced)), name="work")
         finally:
-            await self._cluster.close()
-            await asyncio.to_thread(self._watch.stop)
+            await self._leave()
 
     def complaints(self) -> list[str]:
         """Return what only a restart could cure; empty = alive."""
@@ -89,31 +101,47 @@ class Operator:
         age_s = self._clock.monotonic() - self._contact_s
         if age_s > CONTACT_MAX_AGE_S:
             wrong.append(f"no answer from the API server for {age_s:.0f} s")
-        if not self._listed:
-            return wrong
-        if not self._watch.alive:
+        if self._listed and not self._watch.alive:
             wrong.append("the watch has ended")
-        wrong.extend(
-            f"the loop of gateway {loop.name} is silent for {loop.silent_for_s():.0f} s"
-            for loop in self._loops.values()
-            if loop.silent_for_s() > LOOP_SILENT_MAX_S
-        )
-        return wrong
+        return wrong + (self._term.complaints() if self._term is not None else [])
 
     def unready(self) -> list[str]:
-        """Return why nothing can be expected yet; empty = ready."""
+        """Return why nothing can be expected yet; empty = ready. A replica that stands by is ready to take over."""
         return [] if self._listed else ["the first list of all objects is not complete"]
 
-    async def _list_until_whole(self) -> None:
-        while not self._listed:
+    def role(self) -> str:
+        """Return this replica's part, for a person who asks whether it is ready."""
+        if self._election is None or self._election.writes_for_s() > 0:
+            return "leads"
+        return f"stands by; {self._election.holder or 'nobody'} leads"
+
+    async def _work(self, cluster: Cluster) -> None:
+        self._term = Term(self._settings, Tools(cluster, self._store, self._clock, self._metrics), self._session)
+        try:
+            await self._term.run(lambda: self._patiently(self._list_all, "not working yet"))
+        finally:
+            self._term = None
+
+    async def _leave(self) -> None:
+        """After the last write: let the next replica in, close what is open."""
+        if self._election is not None:
             try:
-                await self._list_all()
-            except (Waiting, Stalled, NoCredentials) as error:
-                logger.warning("not started yet: %s", error)
+                async with asyncio.timeout(RELEASE_WITHIN_S):
+                    await self._election.release()
+            except TimeoutError:
+                logger.warning("the lease is not given back: no answer from the API server")
+        await self._transport.close()
+        await asyncio.to_thread(self._watch.stop)
+
+    async def _patiently(self, attempt: Callable[[], Awaitable[object]], what: str) -> None:
+        while True:
+            try:
+                await attempt()
+            except (Waiting, Stalled) as error:
+                logger.warning("%s: %s", what, error)
                 await asyncio.sleep(LIST_AGAIN_S)
             else:
-                self._listed = True
-                logger.info("started", extra={"gateways": sorted(self._turns)})
+                return
 
     async def _relist_for_ever(self) -> None:
         next_in_s = RELIST_AFTER_START_S
@@ -121,7 +149,7 @@ class Operator:
             await asyncio.sleep(next_in_s)
             try:
                 missed = await self._list_all()
-            except (Waiting, Stalled, NoCredentials) as error:
+            except (Waiting, Stalled) as error:
                 logger.warning("the regular list failed: %s", error)
                 next_in_s = RELIST_AGAIN_S
                 continue
@@ -140,7 +168,8 @@ class Operator:
         return missed
 
     def _mark(self, name: str) -> None:
-        self._loops[name].mark()
+        if self._term is not None:
+            self._term.mark(name)
 
     def _on_answer(self, verb: str, status: int) -> None:
         self._metrics.api_answers.labels(verb, str(status)).inc()

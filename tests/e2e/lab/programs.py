@@ -117,15 +117,15 @@ def start_limiter(
     return Limiter(program, socket, instance)
 
 
-def start_operator(settings: Path, kubeconfig: Path, *, log: Path) -> Program:
-    """Start the operator with a settings file, as the mounted ConfigMap would give it."""
+def start_operator(settings: Path, kubeconfig: Path, *, log: Path, name: str = "operator") -> Program:
+    """Start the operator with a settings file, as the mounted ConfigMap would give it; `name` is its pod's."""
     health, metrics = free_port(), free_port()
     argv = (
         str(VENV / "bin" / "weir-operator"), "run", "--settings", str(settings), "--health", f"{_HOST}:{health}",
         "--metrics", f"{_HOST}:{metrics}", "--log-format", "json",
     )  # fmt: skip
-    env = {"KUBECONFIG": str(kubeconfig)}
-    program = start("operator", argv, log=log, url=f"http://{_HOST}:{health}", ready="/readyz", env=env)
+    env = {"KUBECONFIG": str(kubeconfig), "POD_NAME": name}
+    program = start(name, argv, log=log, url=f"http://{_HOST}:{health}", ready="/readyz", env=env)
     program.metrics_url = f"http://{_HOST}:{metrics}/metrics"
     return program
 

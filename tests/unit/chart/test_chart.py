@@ -129,6 +129,12 @@ def test_the_operator_writes_only_the_generated_config_maps(namespace: str, gate
     assert write["verbs"] == ["create", "patch", "delete"]
 
 
+def test_the_operator_holds_one_lease_in_the_releases_namespace() -> None:
+    own, create = named("Role", "weir-operator-lease", "weir-system")["rules"]
+    assert (own["resources"], own["resourceNames"], own["verbs"]) == (["leases"], ["weir-operator"], ["get", "update"])
+    assert (create["resources"], create["verbs"]) == (["leases"], ["create"])
+
+
 @pytest.mark.parametrize(("namespace", "gateway"), [("weir-system", "edge"), ("inner-gateway", "inner")])
 def test_a_limiter_reads_the_rules_of_its_gateway_and_nothing_else(namespace: str, gateway: str) -> None:
     name = f"weir-limiter-{gateway}"

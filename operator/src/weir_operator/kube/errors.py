@@ -24,7 +24,7 @@ class Attempt:
     """What was tried, for messages."""
 
     verb: str
-    """RBAC's verb: list, patch, create, delete."""
+    """RBAC's verb: get, list, create, update, patch, delete."""
     resource: Resource
     subresource: str = ""
     namespace: str | None = None
@@ -60,13 +60,13 @@ def error_of_answer(  # noqa: PLR0911  a table of cases reads best as one
         case HTTPStatus.NOT_FOUND:
             return Waiting(
                 f"cannot {attempt}: the API server does not know this resource; "
-                "are the CustomResourceDefinitions installed?",
+                f"are the CustomResourceDefinitions installed? ({said})",
                 RETRY_MISSING_KIND_S,
             )
         case HTTPStatus.CONFLICT if attempt.subresource:
             return Missing(f"cannot {attempt}: {said}")  # the uid is not its own any more
         case HTTPStatus.CONFLICT:
-            return Waiting(f"cannot {attempt}: {said}", RETRY_CONFLICT_S)
+            return Waiting(f"cannot {attempt}: {said}", RETRY_CONFLICT_S, conflict=True)
         case HTTPStatus.TOO_MANY_REQUESTS:
             return Waiting(f"cannot {attempt}: the API server asks for patience: {said}", _seconds(retry_after))
         case _ if status >= HTTPStatus.INTERNAL_SERVER_ERROR:

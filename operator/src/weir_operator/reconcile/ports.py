@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from weir_operator.domain.limits import Mode
+from weir_operator.reconcile.lease import Record
 
 Object = Mapping[str, Any]
 """A Kubernetes object as JSON: `apiVersion`, `kind`, `metadata` and the rest."""
@@ -41,6 +42,7 @@ class Resource:
 POLICIES = Resource("weir.dev", "v1alpha1", "ratelimitpolicies", "RateLimitPolicy")
 OVERRIDES = Resource("weir.dev", "v1alpha1", "ratelimitoverrides", "RateLimitOverride")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +67,12 @@ class Listing:
 
 
 class Waiting(Exception):  # noqa: N818  named by its consequence
-    """Nothing is wrong with us: try again after `retry_after_s`."""
+    """Nothing is wrong with us: try again after `retry_after_s`. `conflict`: somebody else was quicker."""
 
-    def __init__(self, message: str, retry_after_s: float) -> None:
+    def __init__(self, message: str, retry_after_s: float, *, conflict: bool = False) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+        self.conflict = conflict
 
 
 class Stalled(Exception):  # noqa: N818  named by its consequence
@@ -100,6 +103,16 @@ class Cluster(Protocol):
 
         Raises Missing if the object with that uid is gone.
         """
+
+
+class Leases(Protocol):
+    """One lease. Every method may raise Waiting or Stalled."""
+
+    async def read(self) -> Record | None:
+        """Return the record; None if there is none."""
+
+    async def write(self, record: Record, now: datetime) -> Record | None:
+        """Store the record if the stored one is still of its version ("" = there is none); None if it is not."""
 
 
 @dataclass(frozen=True, slots=True)

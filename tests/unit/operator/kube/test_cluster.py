@@ -10,6 +10,7 @@ from aiohttp.test_utils import TestServer
 from kubernetes.aio.client import Configuration
 
 from weir_operator.kube.cluster import ApiCluster
+from weir_operator.kube.transport import Transport
 from weir_operator.reconcile.ports import POLICIES, Listing, Waiting
 
 CONCURRENT = 10
@@ -55,7 +56,7 @@ async def test_a_rotated_token_costs_no_request_its_answer() -> None:
     application.add_routes([web.get("/apis/weir.dev/v1alpha1/ratelimitpolicies", server.handle)])
     async with TestServer(application) as running:
         server.port = running.port or 0
-        cluster = ApiCluster(server.load_configuration, server.on_answer)
+        cluster = ApiCluster(transport := Transport(server.load_configuration, server.on_answer))
         expected = [Listing((), 7)] * CONCURRENT
         assert await list_at_once(cluster) == expected
         assert server.loads == 1
@@ -64,7 +65,7 @@ async def test_a_rotated_token_costs_no_request_its_answer() -> None:
             assert await list_at_once(cluster) == expected
         assert server.loads == 3
         assert server.answers == {200: 3 * CONCURRENT, 401: 2 * CONCURRENT}
-        await cluster.close()
+        await transport.close()
 
 
 async def test_credentials_that_stay_refused_are_waited_for() -> None:
@@ -74,8 +75,8 @@ async def test_credentials_that_stay_refused_are_waited_for() -> None:
     application.add_routes([web.get("/apis/weir.dev/v1alpha1/ratelimitpolicies", server.handle)])
     async with TestServer(application) as running:
         server.port = running.port or 0
-        cluster = ApiCluster(server.load_configuration, server.on_answer)
+        cluster = ApiCluster(transport := Transport(server.load_configuration, server.on_answer))
         with pytest.raises(Waiting, match="does not accept the operator's credentials"):
             await cluster.list(POLICIES)
         assert server.loads == 2
-        await cluster.close()
+        await transport.close()

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
+from weir_operator.clock import SystemClock
 from weir_operator.metrics import Metrics
 from weir_operator.reconcile.loop import Loop
 from weir_operator.reconcile.pacing import BACKOFF_MAX_S, JITTER, Pacer
 from weir_operator.reconcile.ports import Stalled, Waiting
-from weir_operator.runtime import SystemClock
 
 
 class ScriptedTurn:
