@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of a Go module, compiled from the module proxy into the user's cache, once for each set of inputs.
 
-The folder in the cache is named by a hash of go.mod, go.sum, the Go version and the flags, so that a changed pin builds
-afresh and an unchanged one costs nothing. Knows how to build; starts nothing.
+The folder in the cache is named by a hash of go.mod, go.sum, sources beside them, the Go version and the flags, so that
+a changed pin builds afresh and an unchanged one costs nothing. Knows how to build; starts nothing.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ class GoModule:
             [compiler, "version"], check=True, capture_output=True, text=True, env={**os.environ, **_ENVIRONMENT}
         ).stdout
         flags = [" ".join(program.flags) for program in self.programs.values()]
-        pins = [(self.folder / name).read_text() for name in ("go.mod", "go.sum")]
+        own = sorted(path.name for path in self.folder.glob("*.go"))
+        pins = [(self.folder / name).read_text() for name in ("go.mod", "go.sum", *own)]
         return hashlib.sha256("\0".join([version, *flags, *pins]).encode()).hexdigest()[:16]
 
 
