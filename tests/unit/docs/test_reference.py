@@ -86,7 +86,7 @@ def test_every_flag_of_the_operator_is_documented_with_its_default(capsys: pytes
     described = " ".join(capsys.readouterr().out.split())
     text = page("operator-settings")
     assert column(text, r"^\| `--([a-z-]+)") == set(re.findall(r"(?<= )--([a-z-]+) ", described)) - {"help"}
-    for default in re.findall(r"default ([a-z0-9.:]+)", described):
+    for default in re.findall(r"default ([a-z0-9.:/-]+)", described):
         assert f"| `{default}` |" in text
 
 
