@@ -21,6 +21,16 @@ def weakest(modes: Iterable[Mode]) -> Mode:
     return min(modes, key=_BY_STRENGTH.index, default=Mode.ENFORCE)
 
 
+def strongest(modes: Iterable[Mode]) -> Mode:
+    """The mode that does most; Disabled where there is none."""
+    return max(modes, key=_BY_STRENGTH.index, default=Mode.DISABLED)
+
+
+def at_most(mode: Mode, other: Mode) -> bool:
+    """Whether `mode` does no more than `other`."""
+    return _BY_STRENGTH.index(mode) <= _BY_STRENGTH.index(other)
+
+
 class Slot(StrEnum):
     """The second entry of a rule's name; the first has none."""
 

@@ -22,6 +22,7 @@ TIMEOUT = aiohttp.ClientTimeout(total=2, sock_connect=1)  # the endpoint answers
 BODY_MAX_BYTES = 8 << 20  # 16,000 rules at their longest names need about 6 MB
 CONCURRENT = 32  # arbitrary: enough for every fleet seen, few enough for one file table
 ERROR_MAX_CHARS = 200
+BRIEFLY_S = 0.3  # arbitrary: a hundred times what an answer takes, and nothing beside the 2 s that an edit may take
 FAILURES_BEFORE_UNREACHABLE = 2  # one lost answer must not flip the conditions of a thousand policies
 
 
@@ -35,10 +36,25 @@ class LimiterPoller:
         self._slots = asyncio.Semaphore(CONCURRENT)
         self._last: dict[str, LimiterReport] = {}
         self._failures: dict[str, int] = {}
+        self._known: dict[str, LimiterReport] = {}
+        self._asking: dict[str, asyncio.Task[LimiterReport]] = {}
 
     async def read(self) -> tuple[LimiterReport, ...]:
-        """Ask all limiters at once; a report with an error only after two failures in a row."""
-        return tuple(await asyncio.gather(*(self._read_one(address) for address in self._addresses)))
+        """Ask all limiters at once; a report with an error only after two failures in a row.
+
+        Waits for a limiter that was never heard of until it has had its time, and only briefly for the others: one that
+        hangs must not hold up an edit. What it answers, or that it does not, is in a later report.
+        """
+        for address in self._addresses:
+            if address not in self._asking:
+                self._asking[address] = asyncio.create_task(self._read_one(address))
+        strangers = [task for address, task in self._asking.items() if address not in self._known]
+        await asyncio.wait(self._asking.values(), timeout=BRIEFLY_S)
+        if strangers:
+            await asyncio.wait(strangers)
+        for address in [address for address, task in self._asking.items() if task.done()]:
+            self._known[address] = self._asking.pop(address).result()
+        return tuple(self._known[address] for address in self._addresses)
 
     async def _read_one(self, address: str) -> LimiterReport:
         try:

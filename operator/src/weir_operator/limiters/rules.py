@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from weir_operator.domain.limits import Mode
+from weir_operator.domain.modes import strongest
 from weir_operator.reconcile.ports import PolicyRun
-
-_STRENGTH = {Mode.DISABLED: 0, Mode.SHADOW: 1, Mode.ENFORCE: 2}
 
 
 class UnusableAnswer(Exception):  # noqa: N818  named by its consequence
@@ -53,7 +52,7 @@ class _Rules:
     unmatched: bool = True
 
     def add(self, name: str, effective: Mode, entry: Mapping[str, object]) -> None:
-        self.modes[name] = max(effective, self.modes.get(name, Mode.DISABLED), key=_STRENGTH.__getitem__)
+        self.modes[name] = strongest((effective, self.modes.get(name, Mode.DISABLED)))
         match entry:
             case {"lastRequestMs": None, "sinceMs": int(since_ms)}:
                 self.since_ms = max(self.since_ms, since_ms)

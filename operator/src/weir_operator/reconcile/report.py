@@ -7,14 +7,17 @@ Owns the joining of outcome, piece and revision for each object. Pure: what a st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
 from weir_operator.api.intervening import parse_interventions
 from weir_operator.domain.conditions import Reason, Status
+from weir_operator.domain.limits import Mode
 from weir_operator.domain.outcomes import Outcome
 from weir_operator.domain.overriding import Override
+from weir_operator.domain.problems import chief_reason
 from weir_operator.domain.ruleset import Policy
 from weir_operator.domain.specs import OverrideInput, PolicyInput
 from weir_operator.reconcile.coverage import Coverage, coverage_of
@@ -93,7 +96,8 @@ class GatewayReport:
 
     def _weaknesses(self, obj: Object, piece: Policy, programming: Programming) -> tuple[Weakness, ...]:
         interventions = parse_interventions(obj.get("status"))
-        causes = Causes(interventions, "rollout" in obj["spec"], self._now.timestamp())
+        staged = "rollout" in obj["spec"] and obj["spec"].get("mode") == Mode.ENFORCE
+        causes = Causes(interventions, staged, self._now.timestamp())
         standings = programming.standings
         running = [r for r, s in zip(self._fleet.reports, standings, strict=False) if s is Standing.RUNS]
         return weaknesses(piece, running, causes)
@@ -134,3 +138,8 @@ def orphan_statuses(orphans: Orphans, now: datetime) -> list[Wanted]:
         for obj, outcome in orphans.overrides
     ]
     return policies + overrides
+
+
+def refusals(outcomes: Iterable[Outcome]) -> Counter[str]:
+    """Count what is not accepted, by reason."""
+    return Counter(str(chief_reason(outcome.problems)) for outcome in outcomes if not outcome.accepted)

@@ -22,6 +22,7 @@ from weir_operator.domain.conditions import (
     parse_conditions,
 )
 from weir_operator.domain.limits import Mode
+from weir_operator.domain.modes import strongest
 from weir_operator.domain.outcomes import Outcome
 from weir_operator.domain.overriding import Override
 from weir_operator.domain.problems import chief_reason, summary
@@ -31,7 +32,7 @@ from weir_operator.reconcile.enforcing import enforcing
 from weir_operator.reconcile.fleet import of, rfc3339, some
 from weir_operator.reconcile.ports import Object
 from weir_operator.reconcile.programming import NAMED_LIMITERS, Programming
-from weir_operator.reconcile.weakness import Weakness, strongest
+from weir_operator.reconcile.weakness import Weakness
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ Must not compile, decide or write. Used from one event loop only.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, Generic, TypeVar
 
@@ -38,7 +39,8 @@ class Store:
 
     def __init__(self, gateways: Sequence[Gateway], mark: Callable[[str], None]) -> None:
         self._gateways = {gateway.name: gateway for gateway in gateways}
-        self._mark = mark
+        self._marked = mark
+        self._news: Counter[str] = Counter()
         self._policies = ObjectCache()
         self._overrides = ObjectCache()
         self._config_maps = {gateway.namespace: ObjectCache() for gateway in gateways}
@@ -57,6 +59,10 @@ class Store:
         change = cache.observe(obj, deleted=deleted) if cache is not None else None
         if change is not None and _matters(change):
             self._mark_all(self._concerned(resource, change))
+
+    def news_of(self, gateway: str) -> int:
+        """Return how much news a gateway has had: another number means that there is some more."""
+        return self._news[gateway]
 
     def newest(self, scope: Scope) -> int:
         """Return the latest resource version known of a scope: read it before you ask for a list."""
@@ -171,6 +177,10 @@ class Store:
             for name in there
             if name == label or metadata["name"] in {rules_config_map(name), envoy_config_map(name)}
         }
+
+    def _mark(self, name: str) -> None:
+        self._news[name] += 1
+        self._marked(name)
 
     def _mark_all(self, names: Iterable[str]) -> None:
         for name in sorted(names):

@@ -8,13 +8,11 @@ next door; when to come again is `pacing`, what to do when the world says no is 
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weir_operator.domain.compiler import Compiled, Compiler
 from weir_operator.domain.gateways import Gateway
-from weir_operator.domain.problems import chief_reason
 from weir_operator.domain.ruleset import Ruleset
 from weir_operator.domain.wire_text import Texts
 from weir_operator.metrics import Metrics
@@ -47,7 +45,7 @@ from weir_operator.reconcile.publication import (
     running_revision,
     without_replaced,
 )
-from weir_operator.reconcile.report import GatewayReport, orphan_statuses
+from weir_operator.reconcile.report import GatewayReport, orphan_statuses, refusals
 from weir_operator.reconcile.store import Store
 from weir_operator.reconcile.writer import StatusWriter
 from weir_operator.render.envoy_closed import render_closed
@@ -66,6 +64,8 @@ POLL_SETTLED_S = 2.0  # a limiter notices in 2 s that its store is away or back:
 POLL_UNSETTLED_S = 1.0  # how late an acknowledgement shows at most
 POLL_AFTER_WRITE_S = 0.3  # limiters take a change within a few ms: the first look should find it
 ORPHANS_AGAIN_S = 60.0  # arbitrary: their status depends on no clock and no limiter
+
+NO_GATEWAY = "(none)"  # in the metrics, as `Loop` names the objects that no gateway takes
 
 logger = logging.getLogger(__name__)
 
@@ -101,6 +101,7 @@ class GatewayTurn:
         self._publication: Publication | None = None
         self._owners: dict[PieceKey, str] = {}
         self._publish_error = ""
+        self._known_news = 0
         self._parsed = "", Live()
         self._reported: GatewayReport | None = None
         self._witness = Witness(gateway.patience)
@@ -119,6 +120,7 @@ class GatewayTurn:
         refusal: Waiting | Stalled | None = None
         if news or self._compiled is None:
             self._reported = None
+            self._known_news = self._tools.store.news_of(self._gateway.name)
             try:
                 wrote = await self._converge()
             except (Waiting, Stalled) as error:
@@ -247,7 +249,7 @@ class GatewayTurn:
             report.add_override(current, override, compiled.overrides[override.meta.id])
         self._reported = None
         try:
-            postponed_s = await self._writer.write(report.statuses)
+            postponed_s = await self._writer.write(report.statuses, self._has_news)
         except Waiting as error:  # no reason to let the next change of the rules wait
             logger.warning("statuses not written: %s", error, extra={"gateway": self._gateway.name})
             return max(POLL_UNSETTLED_S, error.retry_after_s)
@@ -264,6 +266,9 @@ class GatewayTurn:
         if told is not None and told != self._crowd.count and not self._publish_error:
             self._compiled = None
 
+    def _has_news(self) -> bool:
+        return self._tools.store.news_of(self._gateway.name) != self._known_news
+
     def _now_ms(self) -> int:
         return int(self._tools.clock.now().timestamp() * 1000)
 
@@ -275,8 +280,7 @@ class GatewayTurn:
             metrics.ruleset_revision.labels(name).set(self._publication.live.revision)
         metrics.config_map_writes.labels(name).inc(sum(isinstance(action, Apply) for action in actions))
         outcomes = (*compiled.policies.values(), *compiled.overrides.values())
-        refused = Counter(str(chief_reason(outcome.problems)) for outcome in outcomes if not outcome.accepted)
-        metrics.count_refused(name, refused)
+        metrics.count_refused(name, refusals(outcomes))
 
     def _measure_limiters(self) -> None:
         for report in self._reports:
@@ -295,6 +299,9 @@ class OrphansTurn:
 
     async def take(self, *, news: bool) -> float:  # noqa: ARG002  the same whatever the news was
         """Write their statuses; return in how many seconds to come again without news."""
-        statuses = orphan_statuses(self._tools.store.orphans(), self._tools.clock.now())
+        orphans = self._tools.store.orphans()
+        outcomes = (outcome for _, outcome in (*orphans.policies, *orphans.overrides))
+        self._tools.metrics.count_refused(NO_GATEWAY, refusals(outcomes))
+        statuses = orphan_statuses(orphans, self._tools.clock.now())
         postponed_s = await self._writer.write(statuses)
         return ORPHANS_AGAIN_S if postponed_s is None else postponed_s

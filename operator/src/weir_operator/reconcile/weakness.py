@@ -7,20 +7,20 @@ made the rule as weak as it is is named. Owns the words for them. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from weir_operator.domain.conditions import Reason
 from weir_operator.domain.interventions import ALL_RULES, Interventions, KillSwitch
 from weir_operator.domain.limits import Mode
-from weir_operator.domain.ruleset import Policy
+from weir_operator.domain.modes import Stage, at_most, strongest, weakest
+from weir_operator.domain.ruleset import Policy, Rule
 from weir_operator.reconcile.fleet import rfc3339, some
 from weir_operator.reconcile.ports import LimiterReport
 
 NAMED_RULES = 3  # of each cause in a message; the rest is counted
 MAX_REASON = 80  # characters of what a person wrote; the whole stands in status.killSwitches
 
-_STRENGTH = {Mode.DISABLED: 0, Mode.SHADOW: 1, Mode.ENFORCE: 2}
 _WORDS = {
     Mode.SHADOW: "requests over the limit are counted, none is refused",
     Mode.DISABLED: "nothing is counted and nothing is refused",
@@ -53,25 +53,16 @@ class Causes:
 def weaknesses(piece: Policy, reports: Sequence[LimiterReport], causes: Causes) -> tuple[Weakness, ...]:
     """Return the rules of `piece` that do not refuse on every one of the limiters, which all run it."""
     runs = [report.policies[piece.id].modes for report in reports if piece.id in report.policies]
-    written: dict[str, Mode] = {}
+    entries: dict[str, list[Rule]] = {}
     for rule in piece.rules:
-        written[rule.name] = strongest((rule.mode, written.get(rule.name, Mode.DISABLED)))
+        entries.setdefault(rule.name, []).append(rule)
     found = []
-    for name, mode in written.items():
-        effective = weakest(run.get(name, mode) for run in runs) if runs else mode
+    for name, versions in entries.items():
+        written = strongest(rule.mode for rule in versions)
+        effective = weakest(run.get(name, written) for run in runs) if runs else written
         if effective is not Mode.ENFORCE:
-            found.append(Weakness(name, effective, *_cause(piece.id, name, mode, effective, reports, causes)))
+            found.append(Weakness(name, effective, *_cause(piece.id, versions, effective, reports, causes)))
     return tuple(found)
-
-
-def weakest(modes: Iterable[Mode]) -> Mode:
-    """Return the one that does least; of none, Enforce."""
-    return min(modes, key=_STRENGTH.__getitem__, default=Mode.ENFORCE)
-
-
-def strongest(modes: Iterable[Mode]) -> Mode:
-    """Return the one that does most; of none, Disabled."""
-    return max(modes, key=_STRENGTH.__getitem__, default=Mode.DISABLED)
 
 
 def chief(weak: Sequence[Weakness]) -> Reason:
@@ -93,9 +84,13 @@ def explain(weak: Sequence[Weakness], *, alone: bool = False) -> str:
 
 
 def _cause(
-    policy_id: str, name: str, written: Mode, effective: Mode, reports: Sequence[LimiterReport], causes: Causes
+    policy_id: str, versions: Sequence[Rule], effective: Mode, reports: Sequence[LimiterReport], causes: Causes
 ) -> tuple[Reason, str]:
-    if _STRENGTH[written] <= _STRENGTH[effective]:
+    name, written = versions[0].name, strongest(rule.mode for rule in versions)
+    if at_most(written, effective):
+        stages = [rule.stage for rule in versions if rule.stage is not None and rule.stage.mode is Mode.ENFORCE]
+        if stages:
+            return Reason.ROLLING_OUT, f"its rollout enforces it for {_stage_message(stages[0])} only"
         if causes.rollout and written is Mode.SHADOW:
             return Reason.ROLLING_OUT, "its rollout has it in mode Shadow, see status.rules"
         return Reason.SHADOW_MODE if written is Mode.SHADOW else Reason.SWITCHED_OFF, f"mode {written}"
@@ -120,3 +115,9 @@ def _switch_message(switch: KillSwitch) -> str:
     by = f" by {switch.by}" if switch.by else ""
     reason = switch.reason if len(switch.reason) <= MAX_REASON else switch.reason[: MAX_REASON - 1] + "…"
     return f"kill switch{by}, mode {switch.mode}{until}{f', {reason}' if reason else ''}"
+
+
+def _stage_message(stage: Stage) -> str:
+    plans = f"the plans {some(stage.plans, NAMED_RULES)}" if stage.plans else ""
+    share = f"{stage.percent} % of the subjects" if stage.percent else ""
+    return " and ".join(filter(None, (plans, share)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,9 @@ from weir_operator.reconcile.status import differs, is_transition
 from weir_operator.reconcile.store import Store
 
 REWORD_EVERY_S = 10.0  # per object; transitions are written at once
+REWORDS_PER_S = 10.0  # over all objects: what only reads better may take its time with thousands of them
+MAX_REWORDS = 100.0  # at once; arbitrary
+BEFORE_NEWS = 64  # writes that are made although there is news, so that a noisy namespace cannot starve the others
 MISSING_S = 1.0  # arbitrary: the watch's news of a deletion takes some ms
 CONCURRENT_WRITES = 8  # arbitrary: 1,000 new objects in about a second, and no burden for the server
 
@@ -53,12 +56,16 @@ class StatusWriter:
         self._written: dict[str, _Written] = {}
         self._refused: dict[str, float] = {}  # when to try again
         self._settled: dict[str, Wanted] = {}  # what the server was found to say already
+        self._rewords = MAX_REWORDS
+        self._rewords_s = clock.monotonic()
 
-    async def write(self, statuses: Iterable[Wanted]) -> float | None:
+    async def write(self, statuses: Iterable[Wanted], has_news: Callable[[], bool] = lambda: False) -> float | None:
         """Write what differs; return in how many seconds a postponed write is due, if any.
 
-        A write that the server refuses for good is one object's trouble: it is logged, and due again much later. Raises
-        Waiting at once when the server is not there or asks for patience; what is not written then, is due still.
+        Gives way to news after a few writes: the statuses that remain are due again in the next turn. Who was written
+        longest ago comes first. A write that the server refuses for good is one object's trouble: it is logged, and due
+        again much later. Raises Waiting at once when the server is not there or asks for patience; what is not written
+        then, is due still.
         """
         every = tuple(statuses)
         uids = {_uid(wanted.obj) for wanted in every}
@@ -67,27 +74,36 @@ class StatusWriter:
         waits: list[float] = []
         due: list[Wanted] = []
         before, self._settled = self._settled, {}
+        self._earn_rewords()
         for wanted in every:
             uid = _uid(wanted.obj)
             wait = None if before.get(uid) is wanted else self._wait_for(wanted)
             if wait is None:
                 self._settled[uid] = wanted
                 continue
+            if wait == 0 and not is_transition(wanted.obj.get("status"), wanted.status):
+                wait = self._spend_reword()
             if wait > 0:
                 waits.append(wait)
             else:
                 due.append(wanted)
-        await self._write_all(due)
+        due.sort(key=self._written_s)
+        if not await self._write_all(due, has_news):
+            waits.append(0.0)
         waits.extend(self._patience_s(wanted) for wanted in due if _uid(wanted.obj) in self._refused)
         return min(waits, default=None)
 
-    async def _write_all(self, due: Iterable[Wanted]) -> None:
-        """Write in a few lanes, each of which ends at the first Waiting of any."""
-        queue = iter(due)
+    async def _write_all(self, due: Sequence[Wanted], has_news: Callable[[], bool]) -> bool:
+        """Write in a few lanes, each of which ends at the first Waiting of any; return whether all were written."""
+        queue = iter(enumerate(due))
         waiting: list[Waiting] = []
+        left: list[Wanted] = []
 
         async def lane() -> None:
-            while not waiting and (wanted := next(queue, None)) is not None:
+            for place, wanted in queue:
+                if waiting or left or (place >= BEFORE_NEWS and has_news()):
+                    left.append(wanted)
+                    return
                 try:
                     await self._write_one(wanted)
                 except Waiting as error:
@@ -98,6 +114,25 @@ class StatusWriter:
                 lanes.create_task(lane())
         if waiting:
             raise waiting[0]
+        return not left
+
+    def _earn_rewords(self) -> None:
+        """Let writes that only reword be made again; what a quiet time saves up is bounded."""
+        now_s = self._clock.monotonic()
+        self._rewords = min(MAX_REWORDS, self._rewords + (now_s - self._rewords_s) * REWORDS_PER_S)
+        self._rewords_s = now_s
+
+    def _spend_reword(self) -> float:
+        """Return how long a write that only rewords must wait; 0 = it is made now."""
+        if self._rewords < 1:
+            return 1.0
+        self._rewords -= 1
+        return 0.0
+
+    def _written_s(self, wanted: Wanted) -> float:
+        """Return when an object was written last, first of all those that never were."""
+        written = self._written.get(_uid(wanted.obj))
+        return written.at_s if written is not None else float("-inf")
 
     def _wait_for(self, wanted: Wanted) -> float | None:
         """Return how long this write must wait: 0 = now, None = there is nothing to write."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading limiters' status documents: strict about what is used, patient once, never dragged along."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -33,8 +34,11 @@ class Endpoint:
         self.answer = web.json_response
         self.body: Any = DOCUMENT
         self.status = 200
+        self.released = asyncio.Event()
+        self.released.set()
 
     async def handle(self, _: web.Request) -> web.Response:
+        await self.released.wait()
         body = self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
         return web.Response(status=self.status, body=body, headers={"Location": "/status"})
 
@@ -176,3 +180,21 @@ def test_a_limiter_without_such_checks_or_with_another_form_of_them_has_no_fault
 def test_a_remedy_of_any_length_is_cut() -> None:
     (fault,) = faults({"preflight": [{"check": "role", "ok": False, "message": "x" * 5000}]})
     assert len(fault) == poll.ERROR_MAX_CHARS
+
+
+async def test_a_limiter_that_hangs_holds_up_nobody(endpoint: Endpoint, server: TestServer) -> None:
+    """An edit must not wait for a frozen limiter: what is known of it is told until it has had its time."""
+    frozen = Endpoint()
+    frozen.body = {**DOCUMENT, "instance": "edge-1"}
+    application = web.Application()
+    application.add_routes([web.get("/status", frozen.handle)])
+    async with TestServer(application) as second, aiohttp.ClientSession() as session:
+        poller = LimiterPoller("edge", [f"http://127.0.0.1:{each.port}" for each in (server, second)], session)
+        before = await poller.read()
+        frozen.released.clear()
+        endpoint.body, frozen.body = ({**DOCUMENT, "instance": name} for name in ("edge-0b", "edge-1b"))
+        during = await poller.read()
+        frozen.released.set()
+        after = await poller.read()
+    names = [[report.name for report in reports] for reports in (before, during, after)]
+    assert names == [["edge-0", "edge-1"], ["edge-0b", "edge-1"], ["edge-0b", "edge-1b"]]

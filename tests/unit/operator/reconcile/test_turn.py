@@ -130,6 +130,16 @@ async def test_an_unknown_gateway_is_answered(world: Any) -> None:
     assert world.policy_ids() == []
 
 
+async def test_objects_that_no_gateway_takes_are_counted_too(world: Any) -> None:
+    world.policy(gateway="none")
+    await world.settle()
+    sample = {"gateway": "(none)", "reason": "UnknownGateway"}
+    assert world.metrics.registry.get_sample_value("weir_operator_objects_refused", sample) == 1
+    world.policy()
+    await world.settle()
+    assert world.metrics.registry.get_sample_value("weir_operator_objects_refused", sample) == 0
+
+
 async def test_an_override_waits_for_its_policy_and_is_adopted_when_it_comes(world: Any) -> None:
     world.override(expiresAt="2027-01-01T00:00:00Z")
     await world.settle()

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which rules do not refuse now, and who is named as the cause."""
 
+from dataclasses import replace
+
 import pytest
 
 from weir_operator.domain.algorithms import TokenBucket
 from weir_operator.domain.conditions import Reason
 from weir_operator.domain.interventions import Interventions, KillSwitch
 from weir_operator.domain.limits import Dialect, FailureMode, MissingKey, Mode, Visibility
+from weir_operator.domain.modes import Stage
 from weir_operator.domain.ruleset import Match, Policy, Response, Rule
 from weir_operator.reconcile.ports import LimiterReport, PolicyRun
 from weir_operator.reconcile.weakness import Causes, Weakness, chief, explain, weaknesses
@@ -88,6 +91,16 @@ def test_of_two_versions_of_a_rule_the_enforced_one_counts() -> None:
     piece = policy(a=ENFORCE)
     both = Policy("t/p", 1, piece.match, (), (*piece.rules, *policy(a=SHADOW).rules), piece.response)
     assert weaknesses(both, (report(a=ENFORCE),), causes(rollout=True)) == ()
+
+
+def test_a_stage_says_for_whom_a_rule_is_enforced() -> None:
+    rule = policy(a=SHADOW).rules[0]
+    staged = replace(rule, stage=Stage(ENFORCE, ("gold", "internal"), 10))
+    piece = replace(policy(a=SHADOW), rules=(staged,))
+    (weak,) = weaknesses(piece, (report(a=SHADOW),), causes(rollout=True))
+    assert (weak.reason, weak.why) == (
+        Reason.ROLLING_OUT, "its rollout enforces it for the plans gold, internal and 10 % of the subjects only",
+    )  # fmt: skip
 
 
 def test_a_switch_says_who_until_when_and_why() -> None:
