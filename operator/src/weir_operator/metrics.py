@@ -83,10 +83,41 @@ class Metrics:
             ["outcome"],
             registry=registry,
         )
+        self.interventions = Counter(
+            "weir_operator_interventions",
+            "Kill switches set, ended and expired, and approvals given, by the reason of their Event.",
+            ["gateway", "change"],
+            registry=registry,
+        )
+        self.kill_switches = Gauge(
+            "weir_operator_kill_switch",
+            "1 for each kill switch that is live; gone when it is not. `reason` is cut to 80 characters.",
+            ["gateway", "policy", "rule", "mode", "by", "reason"],
+            registry=registry,
+        )
+        self.break_glass = Gauge(
+            "weir_operator_break_glass",
+            "Entries of the break-glass ConfigMap that a limiter applies; 0 normally.",
+            ["gateway", "limiter"],
+            registry=registry,
+        )
+        self.events = Counter(
+            "weir_operator_events",
+            "Events on users' objects: written, known already, refused by the API server, dropped.",
+            ["outcome"],
+            registry=registry,
+        )
 
     def forget_gateways(self) -> None:
         """Drop what only a leader knows: two replicas must not tell two stories."""
-        for gauge in (self.ruleset_revision, self.ruleset_bytes, self.limiter_up, self.limiter_revision):
+        for gauge in (
+            self.ruleset_revision,
+            self.ruleset_bytes,
+            self.limiter_up,
+            self.limiter_revision,
+            self.kill_switches,
+            self.break_glass,
+        ):
             gauge.clear()
         self.objects_refused.clear()
         self._seen_reasons.clear()

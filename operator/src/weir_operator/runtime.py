@@ -18,6 +18,7 @@ from weir_operator.clock import SystemClock
 from weir_operator.handlers.watch import Watch
 from weir_operator.kube.cluster import ApiCluster
 from weir_operator.kube.credentials import load_configuration
+from weir_operator.kube.events import EventRecorder
 from weir_operator.kube.lease import ApiLease
 from weir_operator.kube.transport import USER_AGENT, Transport
 from weir_operator.metrics import Metrics
@@ -65,6 +66,8 @@ class Operator:
         user_agent = f"{USER_AGENT}/{candidate.identity.holder}" if candidate is not None else USER_AGENT
         self._transport = Transport(load_configuration, self._on_answer, user_agent)
         self._cluster = ApiCluster(self._transport)
+        instance = candidate.identity.holder if candidate is not None else USER_AGENT
+        self._events = EventRecorder(self._transport, instance, self._clock, metrics)
         self._store = Store(settings.gateways, self._mark)
         self._watch = Watch(self._on_event, (gateway.namespace for gateway in settings.gateways), SELECTOR)
         self._election: Election | None = None
@@ -86,6 +89,7 @@ class Operator:
             self._watch.start()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._relist_for_ever(), name="relist")
+                tasks.create_task(self._events.run(), name="events")
                 if self._election is None:
                     tasks.create_task(self._work(self._cluster), name="work")
                 else:
@@ -116,7 +120,8 @@ class Operator:
         return f"stands by; {self._election.holder or 'nobody'} leads"
 
     async def _work(self, cluster: Cluster) -> None:
-        self._term = Term(self._settings, Tools(cluster, self._store, self._clock, self._metrics), self._session)
+        tools = Tools(cluster, self._store, self._clock, self._metrics, self._events)
+        self._term = Term(self._settings, tools, self._session)
         try:
             await self._term.run(lambda: self._patiently(self._list_all, "not working yet"))
         finally:

@@ -117,6 +117,7 @@ def test_the_operator_reads_both_kinds_everywhere_and_writes_only_their_status()
             "resources": ["ratelimitpolicies/status", "ratelimitoverrides/status"],
             "verbs": ["patch"],
         },
+        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
     ]
 
 

@@ -7,6 +7,7 @@ entry with it. Knows nothing of rules; whether an entry's rule exists is the com
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -39,6 +40,17 @@ def parse_interventions(status: Mapping[str, Any] | None) -> Interventions:
         _entries(status, APPROVALS, ApprovalEntry, _approval, unusable),
         unusable,
     )
+
+
+def interventions_digest(status: Mapping[str, Any] | None) -> str:
+    """Return what names the present content of people's fields; "" while there is none.
+
+    The operator says with it which content it has judged, so that whoever wrote there knows what to wait for.
+    """
+    content = {field: (status or {})[field] for field in PEOPLES_FIELDS if (status or {}).get(field)}
+    if not content:
+        return ""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _entries(

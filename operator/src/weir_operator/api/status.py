@@ -62,6 +62,9 @@ class RateLimitPolicyStatus(ObjectStatus):
     rules: int | None = Field(default=None, ge=0)
     """How many rules are in force."""
 
+    observed_interventions: str | None = Field(default=None, max_length=64)
+    """Names the content of `killSwitches` and `approvals` that the operator has judged, as `observedGeneration` does
+    for the spec; absent while there is none. The same status says how many limiters run what follows from it."""
     kill_switches: dict[str, KillSwitchEntry] | None = Field(default=None, max_length=MAX_ENTRIES)
     """Written by people, never by the operator: what is switched off now, by the rule's name, or "*" for all rules.
     Only the weakest of spec, switch and break glass counts."""

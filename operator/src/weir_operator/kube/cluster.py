@@ -83,6 +83,14 @@ class ApiCluster:
         }
         return await self._transport.request(attempt, "PATCH", FORCED, body=body, content_type=APPLY)
 
+    async def end_switches(self, target: Object, names: Sequence[str]) -> Object:
+        """Merge patch that the server refuses if anybody has written the object since."""
+        ref = _ref(target)
+        attempt = Attempt("patch", ref.resource, subresource="status", namespace=ref.namespace, name=ref.name)
+        seen = {member: target["metadata"][member] for member in ("uid", "resourceVersion")}
+        body = {"metadata": seen, "status": {"killSwitches": dict.fromkeys(names)}}
+        return await self._transport.request(attempt, "PATCH", FORCED[:1], body=body, content_type=MERGE)
+
 
 def _ref(manifest: Object) -> Ref:
     metadata = manifest["metadata"]

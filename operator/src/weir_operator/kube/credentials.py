@@ -8,9 +8,13 @@ caller loads again when the server no longer accepts what it had (tokens in file
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
+from kubernetes.aio.config.kube_config import list_kube_config_contexts
+
+_POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class NoCredentials(Exception):  # noqa: N818  named by its consequence
@@ -35,6 +39,18 @@ async def load_configuration() -> Configuration:
         tried = f"KUBECONFIG={kubeconfig}" if kubeconfig else "the pod's service account and ~/.kube/config"
         raise NoCredentials(f"no way to the API server: tried {tried}: {error}") from error
     return configuration
+
+
+def default_namespace() -> str:
+    """Return the namespace of whoever names none: of the kubeconfig's context, else of the pod, else `default`."""
+    kubeconfig = os.environ.get("KUBECONFIG") or None
+    if kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+        return _POD_NAMESPACE.read_text("utf-8").strip()
+    try:
+        _, context = list_kube_config_contexts(kubeconfig)  # type: ignore[no-untyped-call]
+    except (ConfigException, OSError) as error:
+        raise NoCredentials(f"no kubeconfig that could name a namespace: {error}; give one with -n") from error
+    return str(context["context"].get("namespace") or "default")
 
 
 async def bearer_token(configuration: Configuration) -> str | None:

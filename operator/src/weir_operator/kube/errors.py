@@ -53,7 +53,8 @@ def error_of_answer(  # noqa: PLR0911  a table of cases reads best as one
         case HTTPStatus.FORBIDDEN:
             return Stalled(
                 f"cannot {attempt}: the operator's role lacks this permission; "
-                f"grant it as the chart's RBAC does ({said})"
+                f"grant it as the chart's RBAC does ({said})",
+                forbidden=said,
             )
         case HTTPStatus.NOT_FOUND if attempt.name:
             return Missing(f"cannot {attempt}: {said}")

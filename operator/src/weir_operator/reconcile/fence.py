@@ -47,6 +47,11 @@ class FencedCluster:
         async with self._fence():
             return await self._cluster.apply_status(target, status)
 
+    async def end_switches(self, target: Object, names: Sequence[str]) -> Object:
+        """Remove kill switches from a policy's status."""
+        async with self._fence():
+            return await self._cluster.end_switches(target, names)
+
     @asynccontextmanager
     async def _fence(self) -> AsyncIterator[None]:
         left_s = self._writes_for_s()

@@ -43,6 +43,7 @@ POLICIES = Resource("weir.dev", "v1alpha1", "ratelimitpolicies", "RateLimitPolic
 OVERRIDES = Resource("weir.dev", "v1alpha1", "ratelimitoverrides", "RateLimitOverride")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,14 @@ class Waiting(Exception):  # noqa: N818  named by its consequence
 
 
 class Stalled(Exception):  # noqa: N818  named by its consequence
-    """Trying again changes nothing until a person acts; the message says what to do."""
+    """Trying again changes nothing until a person acts; the message says what to do.
+
+    `forbidden`: the API server's own words if it is a right that lacks, or a policy that refuses.
+    """
+
+    def __init__(self, message: str, *, forbidden: str = "") -> None:
+        super().__init__(message)
+        self.forbidden = forbidden
 
 
 class Missing(Exception):  # noqa: N818  named by its consequence
@@ -102,6 +110,12 @@ class Cluster(Protocol):
         """Write an object's status, nothing else; return the object as stored.
 
         Raises Missing if the object with that uid is gone.
+        """
+
+    async def end_switches(self, target: Object, names: Sequence[str]) -> Object:
+        """Remove kill switches from a policy's status; return the object as stored.
+
+        Raises Missing if the object is gone, or is no longer of the version that `target` has.
         """
 
 
@@ -175,6 +189,28 @@ class LimiterReport:
     def name(self) -> str:
         """What to call it in a message."""
         return self.instance or self.address
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """An Event on an object. It is told once for each `key` (default: the note), also by another process."""
+
+    target: Object
+    reason: str
+    """One word in PascalCase, for programs."""
+    action: str
+    """What was done, in PascalCase."""
+    note: str
+    """For people. Never a secret."""
+    warning: bool = False
+    key: str = ""
+
+
+class Events(Protocol):
+    """Where Events go. Never raises and never waits: an Event may be lost, a turn may not."""
+
+    def announce(self, announcement: Announcement) -> None:
+        """Queue an Event."""
 
 
 class Limiters(Protocol):

@@ -56,15 +56,18 @@ class GatewayReport:
         self._turns: list[float] = []
         self.statuses: list[Wanted] = []
 
-    def add_policy(self, obj: Object | None, policy: PolicyInput, outcome: Outcome) -> None:
-        """Judge a policy; None = it has changed since it was compiled, so the next turn will judge it."""
+    def add_policy(self, obj: Object | None, policy: PolicyInput, outcome: Outcome, by_hand: str = "") -> None:
+        """Judge a policy; None = it has changed since it was compiled, so the next turn will judge it.
+
+        `by_hand` names what people had said of it by then; "" if they had not.
+        """
         if obj is None:
             return
         piece = self._pieces.get((Policy, policy.meta.id))
         programming = self._programming(Policy, policy.meta.id, piece, outcome)
         coverage = self._coverage(policy.meta.id, piece, programming)
         weak = self._weaknesses(obj, piece, programming) if isinstance(piece, Policy) else ()
-        subject = Subject(obj, outcome, programming, piece, coverage, weak)
+        subject = Subject(obj, outcome, programming, piece, coverage, weak, by_hand=by_hand)
         self.statuses.append(self._judgements.of(POLICIES, subject, policy_status, self._now).wanted)
 
     def add_override(self, obj: Object | None, override: OverrideInput, outcome: Outcome) -> None:

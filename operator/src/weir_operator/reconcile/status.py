@@ -50,6 +50,8 @@ class Subject:
     """For policies: the rules that do not refuse now."""
     policy_mode: Mode | None = None
     """For overrides: the mode of the policy that it changes."""
+    by_hand: str = ""
+    """For policies: names what people have said of it in status; "" if they have not."""
 
 
 def policy_status(subject: Subject, now: datetime) -> dict[str, Any]:
@@ -65,6 +67,8 @@ def policy_status(subject: Subject, now: datetime) -> dict[str, Any]:
         status |= {"mode": str(mode), "rules": len(names)}
         if mode is not Mode.DISABLED:
             message += _preflight_message(subject.programming)
+    if subject.by_hand:
+        status[JUDGED_BY_HAND] = subject.by_hand
     return _document(subject, message, Reason.READY, now, (enforced,)) | status
 
 
@@ -179,7 +183,8 @@ def _some(names: list[str]) -> str:
     return some(names, NAMED_LIMITERS)
 
 
-OUR_MEMBERS = ("observedGeneration", "conditions", "limiters", "mode", "rules")
+JUDGED_BY_HAND = "observedInterventions"
+OUR_MEMBERS = ("observedGeneration", "conditions", "limiters", "mode", "rules", JUDGED_BY_HAND)
 
 
 def _ours(status: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,4 +202,5 @@ def _skeleton(status: Mapping[str, Any]) -> tuple[Any, ...]:
         tuple(condition.get(member) for member in ("type", "status", "reason", "observedGeneration"))
         for condition in status.get("conditions", ())
     ]
-    return status.get("observedGeneration"), status.get("mode"), status.get("rules"), conditions
+    facts = ("observedGeneration", "mode", "rules", JUDGED_BY_HAND)
+    return *(status.get(fact) for fact in facts), conditions

@@ -16,6 +16,7 @@ from weir_operator.domain.gateways import Gateway
 from weir_operator.domain.ruleset import Ruleset
 from weir_operator.domain.wire_text import Texts
 from weir_operator.metrics import Metrics
+from weir_operator.reconcile.by_hand import ByHand
 from weir_operator.reconcile.crowd import Crowd
 from weir_operator.reconcile.demand import Witness, unasked_since_ms
 from weir_operator.reconcile.fleet import Fleet
@@ -28,6 +29,7 @@ from weir_operator.reconcile.ports import (
     POLICIES,
     Clock,
     Cluster,
+    Events,
     LimiterReport,
     Limiters,
     Missing,
@@ -78,6 +80,7 @@ class Tools:
     store: Store
     clock: Clock
     metrics: Metrics
+    events: Events
 
     def writer(self) -> StatusWriter:
         """Return a new writer of statuses."""
@@ -107,6 +110,7 @@ class GatewayTurn:
         self._witness = Witness(gateway.patience)
         self._judgements = Judgements()
         self._crowd = Crowd(len(gateway.limiters), tools.clock.monotonic())
+        self._by_hand = ByHand(gateway.name, tools.store, tools.clock, tools.events, tools.metrics)
 
     def recall(self) -> None:
         """Note what the live ConfigMap tells the limiters, before anybody asks which gateway runs what."""
@@ -118,14 +122,14 @@ class GatewayTurn:
         """Converge if there is news, then report; return in how many seconds to come again without news."""
         wrote = False
         refusal: Waiting | Stalled | None = None
-        if news or self._compiled is None:
+        if news or self._compiled is None or self._by_hand.is_due():
             self._reported = None
             self._known_news = self._tools.store.news_of(self._gateway.name)
             try:
                 wrote = await self._converge()
             except (Waiting, Stalled) as error:
                 refusal = error
-        next_in_s = await self._report()
+        next_in_s = min(await self._report(), self._by_hand.due_in_s())
         if refusal is not None:
             raise refusal
         return min(next_in_s, POLL_AFTER_WRITE_S) if wrote else next_in_s
@@ -143,6 +147,7 @@ class GatewayTurn:
         with self._tools.metrics.compile_seconds.labels(name).time():
             group = observed.group
             compiled = self._compiler.compile(group.policies, group.overrides, previous, self._crowd.count)
+            compiled = self._by_hand.fold(compiled, group.policies)
             rules = render_rules(compiled.ruleset, self._gateway, base, self._now_ms(), self._texts)
             closed = render_closed(compiled.ruleset, self._gateway)
         self._compiled = observed, compiled
@@ -160,6 +165,7 @@ class GatewayTurn:
         # From here on the limiters run these rules, whatever becomes of the rest.
         self._note_published(rules, compiled.ruleset, base)
         self._owners = owners
+        await self._by_hand.follow(self._tools.cluster)
         for action in actions:
             if action not in writes:
                 await self._do(action)
@@ -243,7 +249,9 @@ class GatewayTurn:
         report = GatewayReport(fleet, publication, pieces_of(compiled.ruleset), (self._witness, self._judgements), now)
         store = self._tools.store
         for policy in observed.group.policies:
-            report.add_policy(store.current(POLICIES, policy.meta), policy, compiled.policies[policy.meta.id])
+            current = store.current(POLICIES, policy.meta)
+            judged = self._by_hand.digest_of(policy.meta.id)
+            report.add_policy(current, policy, compiled.policies[policy.meta.id], judged)
         for override in observed.group.overrides:
             current = store.current(OVERRIDES, override.meta)
             report.add_override(current, override, compiled.overrides[override.meta.id])
@@ -287,6 +295,7 @@ class GatewayTurn:
             labels = self._gateway.name, report.address
             applied = report.rulesets.get(self._ruleset_name)
             self._tools.metrics.limiter_up.labels(*labels).set(not report.error)
+            self._tools.metrics.break_glass.labels(*labels).set(len(report.break_glass))
             self._tools.metrics.limiter_revision.labels(*labels).set(applied.revision if applied is not None else 0)
 
 

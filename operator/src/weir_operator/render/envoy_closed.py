@@ -123,7 +123,8 @@ def _closed_rule(policy: Policy) -> Rule | None:
 
 
 def _closes(rule: Rule) -> bool:
-    return rule.mode is Mode.ENFORCE and rule.on_store_failure is FailureMode.CLOSED
+    # A switched rule refuses nobody; when its switch has ended, the operator renders anew.
+    return rule.mode is Mode.ENFORCE and rule.switches is None and rule.on_store_failure is FailureMode.CLOSED
 
 
 @lru_cache(maxsize=_REMEMBERED_LINES)

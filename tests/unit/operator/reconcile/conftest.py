@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from weir_operator.api.intervening import PEOPLES_FIELDS
 from weir_operator.domain.gateways import Gateway, HostsDefault
 from weir_operator.metrics import Metrics
 from weir_operator.reconcile.ports import (
     CONFIG_MAPS,
     OVERRIDES,
     POLICIES,
+    Announcement,
     AppliedRuleset,
     LimiterReport,
     Listing,
@@ -89,7 +91,31 @@ class MemoryCluster:
         key = (resource, target["metadata"]["namespace"], target["metadata"]["name"])
         if key not in self.objects or self.objects[key]["metadata"]["uid"] != target["metadata"]["uid"]:
             raise Missing("gone")
-        return self._store(key, {**self.objects[key], "status": copy.deepcopy(dict(status))})
+        # Server-side apply: what other managers own, people's fields, stays.
+        kept = {
+            field: self.objects[key]["status"][field]
+            for field in PEOPLES_FIELDS
+            if field in self.objects[key]["status"]
+        }
+        return self._store(key, {**self.objects[key], "status": {**copy.deepcopy(dict(status)), **kept}})
+
+    async def end_switches(self, target: Object, names: Sequence[str]) -> Object:
+        self._write()
+        key = (POLICIES, target["metadata"]["namespace"], target["metadata"]["name"])
+        if self.objects[key]["metadata"]["resourceVersion"] != target["metadata"]["resourceVersion"]:
+            raise Missing("another version")
+        status = copy.deepcopy(self.objects[key]["status"])
+        status["killSwitches"] = {name: each for name, each in status["killSwitches"].items() if name not in names}
+        return self._store(key, {**self.objects[key], "status": status})
+
+    def patch_status(self, name: str, **fields: Any) -> None:
+        """What a person's merge patch does to maps of people's fields: one field of status, entry by entry."""
+        key = (POLICIES, "team", name)
+        status = copy.deepcopy(self.objects[key]["status"])
+        for field, entries in fields.items():
+            merged = status.get(field, {}) | entries
+            status[field] = {entry: value for entry, value in merged.items() if value is not None}
+        self._store(key, {**self.objects[key], "status": status})
 
     def _write(self) -> None:
         if self.refusal is not None:
@@ -133,6 +159,16 @@ class FollowingLimiters:
         )
 
 
+class HeardEvents:
+    """Takes Events down."""
+
+    def __init__(self) -> None:
+        self.announced: list[Announcement] = []
+
+    def announce(self, announcement: Announcement) -> None:
+        self.announced.append(announcement)
+
+
 class SetClock:
     """A clock that stands still until it is moved."""
 
@@ -163,7 +199,8 @@ class World:
         self.marked: set[str] = set()
         self.metrics = Metrics()
         self.store = Store([GATEWAY], self.marked.add)
-        tools = Tools(self.cluster, self.store, self.clock, self.metrics)
+        self.events = HeardEvents()
+        tools = Tools(self.cluster, self.store, self.clock, self.metrics, self.events)
         self.turn = GatewayTurn(GATEWAY, self.limiters, tools)
         self.orphans = OrphansTurn(tools)
         self._recalled = False
