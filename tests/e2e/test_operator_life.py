@@ -41,6 +41,7 @@ ASKS = {
     ("patch", "configmaps"),
     ("patch", "ratelimitpolicies/status"),
     ("patch", "ratelimitoverrides/status"),
+    ("create", "events"),
 }
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two fields of status that are people's: who may write them, in whose name, and who may not."""
 
-import json
 from typing import Any
 
 import pytest
 
 from lab.cluster import KubectlError
+from lab.switching import apply_switches, patch_status, switches_of
 from lab.team import Team
 
 pytestmark = pytest.mark.requirement("R42")
@@ -25,48 +25,25 @@ def policy(team: Team) -> Team:
     return team
 
 
-def patch(team: Team, status: Any, *, by: str) -> str:
-    """Merge-patch the status of `limits` as somebody with every right of RBAC."""
-    document = json.dumps({"status": status})
-    identity = (f"--as={by}", "--as-group=system:masters")
-    return team.kubectl("patch", "rlpol", "limits", "--subresource=status", "--type=merge", "-p", document, *identity)
-
-
-def apply(team: Team, switches: Any, *, by: str, manager: str) -> str:
-    """Server-side apply the kill switches of `limits`."""
-    manifest = {
-        "apiVersion": "weir.dev/v1alpha1",
-        "kind": "RateLimitPolicy",
-        "metadata": {"name": "limits"},
-        "status": {"killSwitches": switches},
-    }
-    arguments = ("--server-side", "--subresource=status", f"--field-manager={manager}", "-f", "-")
-    return team.kubectl("apply", *arguments, f"--as={by}", "--as-group=system:masters", input=json.dumps(manifest))
-
-
-def switches(team: Team) -> Any:
-    return team.get("rlpol", "limits")["status"].get("killSwitches", {})
-
-
 def test_an_entry_bears_its_authors_name_whatever_he_writes(policy: Team) -> None:
-    patch(policy, {"killSwitches": {"burst": LIVE | {"by": "root"}}}, by="alice")
-    patch(policy, {"killSwitches": {"monthly": LIVE}, "approvals": {"burst": {"generation": 1}}}, by="bob")
-    assert switches(policy) == {"burst": LIVE | {"by": "alice"}, "monthly": LIVE | {"by": "bob"}}
+    patch_status(policy, {"killSwitches": {"burst": LIVE | {"by": "root"}}}, by="alice")
+    patch_status(policy, {"killSwitches": {"monthly": LIVE}, "approvals": {"burst": {"generation": 1}}}, by="bob")
+    assert switches_of(policy) == {"burst": LIVE | {"by": "alice"}, "monthly": LIVE | {"by": "bob"}}
     assert policy.get("rlpol", "limits")["status"]["approvals"] == {"burst": {"generation": 1, "by": "bob"}}
 
 
 def test_two_people_who_apply_for_two_rules_never_undo_each_other(policy: Team) -> None:
-    apply(policy, {"burst": LIVE}, by="alice", manager="weir-kill-burst")
-    apply(policy, {"monthly": PAST}, by="bob", manager="weir-kill-monthly")
-    apply(policy, {}, by="alice", manager="weir-kill-burst")
-    assert switches(policy) == {"monthly": PAST | {"by": "bob"}}
+    apply_switches(policy, {"burst": LIVE}, by="alice", manager="weir-kill-burst")
+    apply_switches(policy, {"monthly": PAST}, by="bob", manager="weir-kill-monthly")
+    apply_switches(policy, {}, by="alice", manager="weir-kill-burst")
+    assert switches_of(policy) == {"monthly": PAST | {"by": "bob"}}
 
 
 def test_who_takes_a_rule_over_must_say_so_and_then_replaces_the_whole_entry(policy: Team) -> None:
-    apply(policy, {"burst": PAST}, by="alice", manager="alice")
+    apply_switches(policy, {"burst": PAST}, by="alice", manager="alice")
     with pytest.raises(KubectlError, match="conflict"):
-        apply(policy, {"burst": LIVE}, by="bob", manager="bob")
-    assert switches(policy) == {"burst": PAST | {"by": "alice"}}
+        apply_switches(policy, {"burst": LIVE}, by="bob", manager="bob")
+    assert switches_of(policy) == {"burst": PAST | {"by": "alice"}}
 
 
 @pytest.mark.parametrize(
@@ -82,8 +59,8 @@ def test_who_takes_a_rule_over_must_say_so_and_then_replaces_the_whole_entry(pol
 )
 def test_people_write_nothing_else_and_nothing_meaningless(policy: Team, status: Any, refusal: str) -> None:
     with pytest.raises(KubectlError, match=refusal):
-        patch(policy, status, by="alice")
-    assert switches(policy) == {}
+        patch_status(policy, status, by="alice")
+    assert switches_of(policy) == {}
 
 
 @pytest.mark.parametrize(
@@ -99,13 +76,13 @@ def test_people_write_nothing_else_and_nothing_meaningless(policy: Team, status:
     ],
 )
 def test_the_operator_neither_adds_nor_changes_nor_ends_what_people_wrote(policy: Team, status: Any) -> None:
-    patch(policy, {"killSwitches": {"burst": LIVE}, "approvals": {"burst": {"generation": 1}}}, by="alice")
+    patch_status(policy, {"killSwitches": {"burst": LIVE}, "approvals": {"burst": {"generation": 1}}}, by="alice")
     with pytest.raises(KubectlError, match="belong to people"):
-        patch(policy, status, by=OPERATOR)
-    assert switches(policy) == {"burst": LIVE | {"by": "alice"}}
+        patch_status(policy, status, by=OPERATOR)
+    assert switches_of(policy) == {"burst": LIVE | {"by": "alice"}}
 
 
 def test_the_operator_may_remove_what_ends_by_itself_and_write_its_own_fields(policy: Team) -> None:
-    patch(policy, {"killSwitches": {"burst": LIVE, "monthly": PAST}}, by="alice")
-    patch(policy, {"killSwitches": {"monthly": None}, "limiters": "1/1"}, by=OPERATOR)
-    assert switches(policy) == {"burst": LIVE | {"by": "alice"}}
+    patch_status(policy, {"killSwitches": {"burst": LIVE, "monthly": PAST}}, by="alice")
+    patch_status(policy, {"killSwitches": {"monthly": None}, "limiters": "1/1"}, by=OPERATOR)
+    assert switches_of(policy) == {"burst": LIVE | {"by": "alice"}}

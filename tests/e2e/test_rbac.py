@@ -103,6 +103,7 @@ def test_the_operator_may_nothing_else(cluster: Cluster) -> None:
         Access("patch", "configmaps", "weir-system", "weir-settings"),
         Access("delete", "configmaps", "weir-system", "weir-settings"),
         Access("create", "configmaps", "weir-system", "another"),
+        *[Access(verb, "configmaps", "weir-system", "edge-breakglass") for verb in WRITES],
         Access("patch", "configmaps", "team-orders", "edge-rules-0"),
         Access("list", "configmaps", "team-orders"),
         Access("list", "configmaps"),
@@ -116,13 +117,15 @@ def test_the_operator_may_nothing_else(cluster: Cluster) -> None:
 
 
 def test_a_limiter_reads_its_gateways_rules(cluster: Cluster) -> None:
-    wanted = [Access(verb, "configmaps", "weir-system", "edge-rules-0") for verb in READS]
+    names = ("edge-rules-0", "edge-breakglass")
+    wanted = [Access(verb, "configmaps", "weir-system", name) for name in names for verb in READS]
     assert allowed(cluster, LIMITER, wanted) == wanted
 
 
 def test_a_limiter_may_nothing_else(cluster: Cluster) -> None:
     unwanted = [
         *[Access(verb, "configmaps", "weir-system", "edge-rules-0") for verb in WRITES],
+        *[Access(verb, "configmaps", "weir-system", "edge-breakglass") for verb in WRITES],
         Access("list", "configmaps", "weir-system"),
         Access("get", "configmaps", "weir-system", "edge-envoy"),
         Access("get", "configmaps", "weir-system", "weir-settings"),

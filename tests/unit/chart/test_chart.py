@@ -137,13 +137,13 @@ def test_the_operator_holds_one_lease_in_the_releases_namespace() -> None:
 
 
 @pytest.mark.parametrize(("namespace", "gateway"), [("weir-system", "edge"), ("inner-gateway", "inner")])
-def test_a_limiter_reads_the_rules_of_its_gateway_and_nothing_else(namespace: str, gateway: str) -> None:
+def test_a_limiter_reads_rules_and_break_glass_of_its_gateway_and_nothing_else(namespace: str, gateway: str) -> None:
     name = f"weir-limiter-{gateway}"
     assert named("Role", name, namespace)["rules"] == [
         {
             "apiGroups": [""],
             "resources": ["configmaps"],
-            "resourceNames": [f"{gateway}-rules-0"],
+            "resourceNames": [f"{gateway}-rules-0", f"{gateway}-breakglass"],
             "verbs": ["get", "list", "watch"],
         }
     ]
