@@ -48,6 +48,7 @@ class Layout:
     pairs: int = 2
     store: StoreKind = StoreKind.SINGLE
     patience: Patience = PRODUCTION
+    conditions: Mapping[str, str] = field(default_factory=dict)  # when silence shows in them; empty = as by default
     max_delay_ms: int = 0  # how long a limiter may hold a request in a queue
     hosts: Mapping[str, Sequence[str]] = field(default_factory=lambda: dict(TEAM_HOSTS))
 
@@ -80,4 +81,6 @@ def chart_values(layout: Layout, *, admin_ports: Sequence[int], upstream_port: i
     }
     if layout.max_delay_ms:
         gateway["queueing"] = {"maxDelay": f"{layout.max_delay_ms}ms"}
+    if layout.conditions:
+        gateway["conditions"] = dict(layout.conditions)
     return {"gateways": [gateway]}

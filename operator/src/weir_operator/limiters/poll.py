@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 
 import aiohttp
@@ -36,6 +37,7 @@ class LimiterPoller:
         self._slots = asyncio.Semaphore(CONCURRENT)
         self._last: dict[str, LimiterReport] = {}
         self._failures: dict[str, int] = {}
+        self._bodies: dict[str, tuple[bytes, LimiterReport]] = {}
         self._known: dict[str, LimiterReport] = {}
         self._asking: dict[str, asyncio.Task[LimiterReport]] = {}
 
@@ -60,7 +62,7 @@ class LimiterPoller:
         try:
             async with self._slots:
                 body, now_ms = await self._fetch(address)
-            report = parse_status(body, address, self._gateway, now_ms)
+            report = self._parse(body, address, now_ms)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return self._failed(address, _describe(error))
         except UnusableAnswer as error:
@@ -68,6 +70,14 @@ class LimiterPoller:
         self._failures[address] = 0
         self._last[address] = report
         return report
+
+    def _parse(self, body: bytes, address: str, now_ms: int | None) -> LimiterReport:
+        """Read an answer; one that says the same as the last costs nothing, which a quiet fleet's does."""
+        last_body, report = self._bodies.get(address, (b"", None))
+        if report is None or body != last_body:
+            report = parse_status(body, address, self._gateway)
+            self._bodies[address] = body, report
+        return replace(report, asked=report.asked and replace(report.asked, now_ms=now_ms))
 
     async def _fetch(self, address: str) -> tuple[bytes, int | None]:
         """Return the answer and the limiter's own time, by which alone its times can be judged."""
@@ -104,11 +114,8 @@ def _parse_date(header: str) -> int | None:
         return None
 
 
-def parse_status(body: bytes, address: str, gateway: str, now_ms: int | None = None) -> LimiterReport:
-    """Return what a status document says that was written at `now_ms` (None = unknown).
-
-    Raises UnusableAnswer if it is none, or another gateway's.
-    """
+def parse_status(body: bytes, address: str, gateway: str) -> LimiterReport:
+    """Return what a status document says; raise UnusableAnswer if it is none, or another gateway's."""
     try:
         document = json.loads(body)
     except ValueError as error:
@@ -138,16 +145,16 @@ def parse_status(body: bytes, address: str, gateway: str, now_ms: int | None = N
         policies=parse_rules(document.get("rules")),
         break_glass=parse_break_glass(document.get("breakGlass")),
         ready=ready,
-        asked=_parse_asked(document, now_ms),
+        asked=_parse_asked(document),
         store_down=state == "Down",
         store_faults=_parse_preflight(store.get("preflight")),
     )
 
 
-def _parse_asked(document: Mapping[str, object], now_ms: int | None) -> Asked | None:
+def _parse_asked(document: Mapping[str, object]) -> Asked | None:
     match document:
-        case {"startedAtMs": int(started_ms), "checks": {"lastMs": int() | None as last_ms}} if now_ms is not None:
-            return Asked(started_ms, now_ms, last_ms)
+        case {"startedAtMs": int(started_ms), "checks": {"lastMs": int() | None as last_ms}}:
+            return Asked(started_ms, last_ms)
         case _:
             return None
 

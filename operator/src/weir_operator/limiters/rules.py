@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a limiter's status says of the rules that it runs, joined by policy.
 
-Owns the form of the entries of `rules`: strict about the members it uses, silent about those it does not know. Counts
-are none of its business: they change with every request, and what is compared from poll to poll must not.
+Owns the form of the entries of `rules`, thousands in each answer, so it looks only at what it uses. Counts are none of
+its business: they change with every request, and what is compared from poll to poll must not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from weir_operator.domain.limits import Mode
 from weir_operator.domain.modes import strongest
 from weir_operator.reconcile.ports import PolicyRun
+
+_MODES = {str(mode): mode for mode in Mode}
+_UNTOLD = object()
 
 
 class UnusableAnswer(Exception):  # noqa: N818  named by its consequence
@@ -23,12 +27,14 @@ def parse_rules(entries: object) -> dict[str, PolicyRun]:
     """Return what runs, by policy; a limiter too old to say it runs nothing that is known of."""
     found: dict[str, _Rules] = {}
     for entry in entries if isinstance(entries, list) else ():
-        match entry:
-            case {"policy": str(policy), "rule": str(rule), "generation": int(generation), "mode": str(mode)}:
-                rules = found.setdefault(policy, _Rules(generation))
-                rules.add(rule, _mode(entry.get("effectiveMode", mode)), entry)
-            case _:
-                raise UnusableAnswer("GET /status: an entry of rules lacks policy, rule, generation or mode")
+        members = entry if isinstance(entry, dict) else {}
+        policy, rule, generation = (members.get(name) for name in ("policy", "rule", "generation"))
+        if not (isinstance(policy, str) and isinstance(rule, str) and isinstance(generation, int)):
+            raise UnusableAnswer("GET /status: an entry of rules lacks policy, rule or generation")
+        rules = found.get(policy)
+        if rules is None:
+            rules = found[policy] = _Rules(generation)
+        rules.add(rule, _mode(members.get("effectiveMode", members.get("mode"))), members)
     return {policy: rules.run() for policy, rules in found.items()}
 
 
@@ -51,13 +57,14 @@ class _Rules:
     since_ms: int = 0
     unmatched: bool = True
 
-    def add(self, name: str, effective: Mode, entry: Mapping[str, object]) -> None:
-        self.modes[name] = strongest((effective, self.modes.get(name, Mode.DISABLED)))
-        match entry:
-            case {"lastRequestMs": None, "sinceMs": int(since_ms)}:
-                self.since_ms = max(self.since_ms, since_ms)
-            case _:
-                self.unmatched = False
+    def add(self, name: str, effective: Mode, entry: Mapping[str, Any]) -> None:
+        before = self.modes.get(name)
+        self.modes[name] = effective if before is None else strongest((effective, before))
+        if entry.get("lastRequestMs", _UNTOLD) is None:
+            since_ms = entry.get("sinceMs")
+            self.since_ms = max(self.since_ms, since_ms if isinstance(since_ms, int) else 0)
+        else:
+            self.unmatched = False
         if isinstance(version := entry.get("version"), str):
             self.versions.add(version)
 
@@ -67,7 +74,7 @@ class _Rules:
 
 
 def _mode(word: object) -> Mode:
-    try:
-        return Mode(str(word))
-    except ValueError as error:
-        raise UnusableAnswer(f"GET /status: {word!r} is no mode of a rule") from error
+    mode = _MODES.get(str(word))
+    if mode is None:
+        raise UnusableAnswer(f"GET /status: {word!r} is no mode of a rule")
+    return mode

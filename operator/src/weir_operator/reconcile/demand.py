@@ -19,11 +19,11 @@ def unasked_since_ms(reports: Iterable[LimiterReport], patience: Patience) -> in
     Limiters that do not answer are left out: what is not known of them is another condition's business.
     """
     told = [report.asked for report in reports if not report.error]
-    known = [asked for asked in told if asked is not None]
+    known = [asked for asked in told if asked is not None and asked.now_ms is not None]
     if not known or len(known) < len(told):
         return None
-    recently = any(asked.last_ms is not None and asked.now_ms - asked.last_ms <= patience.unasked_ms for asked in known)
-    listened = any(asked.now_ms - _quiet_from(asked) > patience.unasked_ms for asked in known)
+    recently = any(asked.last_ms is not None and _quiet_ms(asked) <= patience.unasked_ms for asked in known)
+    listened = any(_quiet_ms(asked) > patience.unasked_ms for asked in known)
     return max(map(_quiet_from, known)) if listened and not recently else None
 
 
@@ -43,7 +43,11 @@ class Witness:
         runs = [(report.asked, report.policies[policy_id]) for report in reports if policy_id in report.policies]
         if self._has_matched(policy_id, [run for _, run in runs]):
             return None, None
-        waits_ms = [_left_ms(asked, run, self._patience) for asked, run in runs if asked is not None]
+        waits_ms = [
+            self._patience.unmatched_ms - (asked.now_ms - (run.unmatched_since_ms or 0))
+            for asked, run in runs
+            if asked is not None and asked.now_ms is not None
+        ]
         if not waits_ms:
             return None, None
         if min(waits_ms) >= 0:
@@ -62,6 +66,5 @@ def _quiet_from(asked: Asked) -> int:
     return asked.started_ms if asked.last_ms is None else asked.last_ms
 
 
-def _left_ms(asked: Asked, run: PolicyRun, patience: Patience) -> int:
-    """Return how long a limiter may yet go without a request for the policy; negative = too long already."""
-    return patience.unmatched_ms - (asked.now_ms - (run.unmatched_since_ms or 0))
+def _quiet_ms(asked: Asked) -> int:
+    return 0 if asked.now_ms is None else asked.now_ms - _quiet_from(asked)

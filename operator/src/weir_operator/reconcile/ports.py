@@ -157,9 +157,10 @@ class Asked:
     """How often a limiter is asked at all; times are milliseconds of its own clock."""
 
     started_ms: int
-    now_ms: int
     last_ms: int | None
     """When Envoy asked last; None = never since it started."""
+    now_ms: int | None = None
+    """When it said so; None = it did not tell, so nothing follows from it."""
 
 
 @dataclass(frozen=True, slots=True)

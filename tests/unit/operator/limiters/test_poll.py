@@ -80,6 +80,15 @@ async def test_a_limiter_says_when_it_was_asked_by_its_own_clock(endpoint: Endpo
     assert after == before
 
 
+async def test_an_answer_that_says_the_same_is_not_read_again(
+    poller: LimiterPoller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quiet fleet of a hundred limiters with a thousand policies each must cost next to nothing."""
+    before = await poller.read()
+    monkeypatch.setattr(poll, "parse_status", None)
+    assert await poller.read() == before
+
+
 async def test_one_lost_answer_changes_nothing_and_the_second_is_told(
     endpoint: Endpoint, poller: LimiterPoller
 ) -> None:

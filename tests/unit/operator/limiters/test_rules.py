@@ -52,7 +52,9 @@ def test_a_limiter_without_rules_runs_nothing() -> None:
     assert parse_rules(None) == parse_rules([]) == {}
 
 
-@pytest.mark.parametrize("bad", [{"policy": "t/p"}, entry("a", "Sometimes"), "a"])
+@pytest.mark.parametrize(
+    "bad", [{"policy": "t/p"}, {**entry("a"), "policy": []}, entry("a", "Sometimes"), entry("a", effectiveMode=[]), "a"]
+)
 def test_an_entry_that_makes_no_sense_makes_the_answer_unusable(bad: Any) -> None:
     with pytest.raises(UnusableAnswer):
         parse_rules([bad])

@@ -19,7 +19,7 @@ def report(asked: Asked | None, run: PolicyRun | None = None, error: str = "") -
 
 
 def asked(ago_ms: int | None, *, started_ms: int = FOREVER, now_ms: int = NOW) -> Asked:
-    return Asked(started_ms, now_ms, None if ago_ms is None else now_ms - ago_ms)
+    return Asked(started_ms, None if ago_ms is None else now_ms - ago_ms, now_ms)
 
 
 @pytest.mark.requirement("R40")
@@ -34,12 +34,13 @@ def asked(ago_ms: int | None, *, started_ms: int = FOREVER, now_ms: int = NOW) -
         ((asked(700_000), asked(650_000)), NOW - 650_000),
         ((asked(700_000), asked(None, started_ms=NOW - 5)), NOW - 5),
         ((asked(700_000), None), None),
+        ((Asked(FOREVER, None),), None),
         ((), None),
         ((asked(1, now_ms=NOW + 7_200_000),), None),
     ],
     ids=[
         "just within patience", "too long", "never", "just started", "one is asked", "none", "one has just restarted",
-        "one cannot tell", "no limiter", "a clock that is two hours ahead",
+        "one cannot tell", "one without a clock", "no limiter", "a clock that is two hours ahead",
     ],
 )  # fmt: skip
 def test_a_gateway_is_silent_when_no_limiter_was_asked_for_long(
