@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the commands would write, and what they refuse before they ask; tests/e2e/test_kill_switches.py runs them."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from weir_operator.cli.main import parser
 
 pytestmark = pytest.mark.requirement("R42")
 
+ROOT = Path(__file__).resolve().parents[4]
 NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
 OFF = {"mode": "Shadow", "reason": "INC-41", "by": "bob", "expiresAt": "2026-12-01T13:00:00Z"}
 
@@ -122,3 +125,13 @@ def test_the_wait_ends_with_a_status_that_judged_this_very_content() -> None:
     assert progress({"status": status | {"observedInterventions": digest}}) == (True, True, "2 of 2 limiters")
     assert progress({"status": programmed | {"observedInterventions": digest}})[0] is False
     assert progress({"status": programmed})[:2] == (True, True)
+
+
+@pytest.mark.parametrize("command", ["kill", "unkill", "promote"])
+def test_the_reference_has_every_option(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args([command, "--help"])
+    options = set(re.findall(r"--[a-z]+", capsys.readouterr().out)) - {"--help"}
+    page = (ROOT / "docs" / "reference" / "weir-cli.md").read_text()
+    section = page.split(f"## `weir {command}`")[1].split("\n## ")[0]
+    assert set(re.findall(r"`(--[a-z]+)`", section)) == options
