@@ -23,6 +23,7 @@ import compiling  # noqa: E402
 import contention  # noqa: E402
 import edits  # noqa: E402
 import instructions  # noqa: E402
+import kill_switches  # noqa: E402
 import load  # noqa: E402
 import scenarios  # noqa: E402
 import summary  # noqa: E402
@@ -55,6 +56,10 @@ def main() -> int:
             "decisions": ("Decisions beside echo and script", decisions),
             "cluster": ("Contention over the slots of a cluster", lambda: contention.measure(scratch / "cluster")),
             "edits": (f"{options.edits} edits in the lab", lambda: edits.measure(edits=options.edits)),
+            "switches": (
+                f"{options.edits} kill switches in the lab",
+                lambda: kill_switches.measure(switches=options.edits, crowd=(options.policies, options.overrides)),
+            ),
         }
         if options.only in (None, "decisions", "cluster", "instructions"):
             load.build()
@@ -78,11 +83,13 @@ def _instructions() -> list[Figure]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = ["operator", "script", "instructions", "decisions", "cluster", "edits"]
+    parts = ["operator", "script", "instructions", "decisions", "cluster", "edits", "switches"]
     parser.add_argument("--only", choices=parts, help="one part, no file written")
     parser.add_argument("--rounds", type=int, default=3, help="windows per subject and load (default: 3)")
     parser.add_argument("--seconds", type=float, default=2.5, help="length of a window (default: 2.5)")
-    parser.add_argument("--edits", type=int, default=50, help="edits of a policy (default: 50)")
+    parser.add_argument("--edits", type=int, default=50, help="edits of a policy, kill switches (default: 50)")
+    parser.add_argument("--policies", type=int, default=1000, help="beside a kill switch (default: 1000)")
+    parser.add_argument("--overrides", type=int, default=12_000, help="beside a kill switch (default: 12000)")
     return parser
 
 
