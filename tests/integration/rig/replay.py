@@ -102,6 +102,13 @@ def _is_lawful(requests: Sequence[Call]) -> bool:
 
 def as_document(rules: Mapping[str, Mapping[str, Any]], costs: Sequence[tuple[int, ...]]) -> bytes:
     """A document in which a path `/n` costs what `costs[n]` says, by rule."""
+    return document(as_policy(rules, costs, HOST))
+
+
+def as_policy(
+    rules: Mapping[str, Mapping[str, Any]], costs: Sequence[tuple[int, ...]], host: str, **members: Any
+) -> dict[str, Any]:
+    """The same as a policy of one host; `members` are for each of its rules."""
     written = [
         rule(
             name,
@@ -112,10 +119,11 @@ def as_document(rules: Mapping[str, Mapping[str, Any]], costs: Sequence[tuple[in
                 {"match": {"path": f"/{number}", "methods": []}, "cost": each[place]}
                 for number, each in enumerate(costs)
             ],
+            **members,
         )
         for place, (name, entry) in enumerate(rules.items())
     ]
-    return document(policy(*written, match={"hosts": [HOST], "routes": []}))
+    return policy(*written, id=f"vectors/{host.partition('.')[0]}", match={"hosts": [host], "routes": []})
 
 
 def as_limit(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,9 +140,9 @@ def as_limit(entry: Mapping[str, Any]) -> dict[str, Any]:
     return limit
 
 
-def seen(answer: Answer) -> Seen:
-    """What the answer's headers tell."""
-    assert "x-ratelimit-mode" not in answer.headers, "the store was not asked"
+def seen(answer: Answer, *, mode: str | None = None) -> Seen:
+    """What the answer's headers tell. `mode`: who has decided, if it was not the store."""
+    assert answer.headers.get("x-ratelimit-mode") == mode, "somebody else has decided"
     told = re.findall(r'"([^"]+)";r=(\d+)', answer.headers.get("ratelimit", ""))
     wait_s = answer.headers.get("retry-after")
     return Seen(answer.allowed, {name: int(left) for name, left in told}, int(wait_s) if wait_s else None)
