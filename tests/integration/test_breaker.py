@@ -120,8 +120,14 @@ async def test_an_answer_after_the_deadline_reaches_nobody_else_and_its_charge_s
 
 
 @pytest.mark.requirement("R21")
-async def test_what_is_given_back_passes_an_open_breaker_and_closes_none(proxy: Proxy, sidecar: Sidecar) -> None:
-    """Nobody waits for a refund, so 50 ms are soon enough for it; for a decision they are not."""
+@pytest.mark.parametrize("spoilt", [False, True], ids=["done", "failed"])
+async def test_what_is_given_back_passes_an_open_breaker_and_closes_none(
+    proxy: Proxy, sidecar: Sidecar, store: Store, *, spoilt: bool
+) -> None:
+    """Nobody waits for a refund, so 50 ms are soon enough for it; for a decision they are not.
+
+    The same when it fails at a key that holds something else: a decision would learn from it that the server is well.
+    """
     sidecar.publish(single(limit=leaky(1, period_s=3600, queue=1, max_delay_s=7200)))
     async with Envoy.beside(sidecar.socket, within_s=100_000) as envoy:
         await ask_until(sidecar, envoy, "Up")
@@ -132,18 +138,31 @@ async def test_what_is_given_back_passes_an_open_breaker_and_closes_none(proxy: 
                 await asyncio.wait(held, timeout=0.1)
         with proxy.toxic("latency", latency=50):
             await open_breaker(sidecar, envoy)
+            if spoilt:
+                spoil(store)
             for request in held:
                 request.cancel()
-            await asyncio.to_thread(eventually, lambda: given_back(sidecar) > 0, 20, what="a charge is given back")
+            ended = "failed" if spoilt else "done"
+            await asyncio.to_thread(
+                eventually, lambda: given_back(sidecar, ended) > 0, 20, what="a charge is handed in"
+            )
             assert breaker_is_open(sidecar)
 
 
 FULL = '"burst";r=4;t=720'  # of a client's first request
 
 
-def given_back(sidecar: Sidecar) -> float:
-    """How many charges of clients that went away the store has taken back."""
-    return sidecar.metric("weir_refunds_total", reason="client_gone", outcome="done")
+def given_back(sidecar: Sidecar, ended: str) -> float:
+    """How many charges of clients that went away the store has taken back, or has failed to."""
+    return sidecar.metric("weir_refunds_total", reason="client_gone", outcome=ended)
+
+
+def spoil(store: Store) -> None:
+    """Put something else where the counters are."""
+    with store.client() as client:
+        for key in client.keys("weir:2:*"):
+            client.delete(key)
+            client.hset(key, "somebody", "else")
 
 
 def breaker_is_open(sidecar: Sidecar) -> bool:

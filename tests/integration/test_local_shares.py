@@ -47,6 +47,20 @@ async def test_a_split_limit_is_granted_once_by_all_limiters_together(start_side
     assert total == 10
 
 
+@pytest.mark.requirement("R13", "R22")
+async def test_a_dear_request_passes_in_each_limiter_although_its_share_is_smaller(
+    start_sidecar: Callable[..., Sidecar],
+) -> None:
+    """D41: of twenty an hour four limiters have five each; an export costs ten, and is not lost for the outage."""
+    export = [{"match": {"path": "/export", "methods": []}, "cost": 10}]
+    sidecar = start_sidecar(nowhere())
+    sidecar.publish(shared(20, limiters=4, cost=export))
+    async with Envoy.beside(sidecar.socket) as envoy:
+        exports = [(await envoy.get("/export", {"x-api-key": "k"})).allowed for _ in range(2)]
+        assert exports == [True, False]
+        assert await admitted(envoy, "other", 20) == 10
+
+
 @pytest.mark.requirement("R22")
 async def test_a_fleet_that_grows_during_the_outage_splits_anew_without_a_fresh_budget(
     start_sidecar: Callable[..., Sidecar],

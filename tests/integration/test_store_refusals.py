@@ -157,6 +157,36 @@ async def test_a_replica_without_its_primary_is_told_with_its_remedy(
 
 
 @pytest.mark.requirement("R24")
+async def test_a_replica_is_not_well_because_it_can_be_reached(
+    frail: Store, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """READONLY under slow traffic: each refusal ends the link, and a new link proves nothing before a write."""
+    sidecar = start_sidecar(frail.url)
+    sidecar.wait_store("Up")
+    sidecar.publish(single(limit=limit(1_000, period_s=3600)))
+    with frail.client() as client:
+        async with Envoy.beside(sidecar.socket) as envoy:
+            client.replicaof("127.0.0.1", 1)
+            await ask_until_failed(sidecar, envoy, "readonly")
+            states = set()
+            for _ in range(7):  # the pauses before a new link grow to a second meanwhile
+                before, failed = links(client), failures(sidecar, "readonly")
+                async with asyncio.timeout(20):
+                    while failures(sidecar, "readonly") == failed:
+                        if links(client) > before:
+                            await envoy.key("k")
+                        states.add(sidecar.status()["store"]["state"])
+            assert states == {"Down"}
+            client.replicaof("NO", "ONE")
+            await asyncio.to_thread(sidecar.wait_store, "Up")
+
+
+def links(client: redis.Redis) -> int:
+    """How often somebody has connected to the store."""
+    return int(client.info("stats")["total_connections_received"])
+
+
+@pytest.mark.requirement("R24")
 def test_a_missing_password_is_told_with_its_remedy(tmp_path: Path, start_sidecar: Callable[..., Sidecar]) -> None:
     """NOAUTH: the URL has no password, and the server asks for one."""
     store = start_store(tmp_path, name="locked", password="the-right-one")

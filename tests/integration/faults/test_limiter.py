@@ -24,6 +24,7 @@ from rig.toxiproxy import Toxiproxy
 from rig.traffic import Running
 
 HOURS = 5
+DAY_S = 86_400
 
 
 @pytest.mark.requirement("R23", "R24")
@@ -104,6 +105,26 @@ async def test_a_clock_that_jumps_begins_no_override(
         assert (await envoy.key("k")).allowed
         clock.shift(HOURS)
         assert [(await envoy.key("k")).status for _ in range(3)] == [200] * 3
+
+
+@pytest.mark.requirement("R11", "R24")
+async def test_a_clock_that_was_always_wrong_counts_no_other_day(
+    tmp_path: Path, frail: Store, start_sidecar: Callable[..., Sidecar]
+) -> None:
+    """D02: a rule of this instance asks no store, whose time is the truth all the same."""
+    clock = FakeClock(tmp_path / "shift")
+    clock.shift(HOURS)
+    sidecar = start_sidecar(frail.url, env=clock.env)
+    sidecar.wait_store("Up")
+    day = {"algorithm": "FixedWindow", "requests": 10, "calendar": "Day", "timeZone": "UTC"}
+    sidecar.publish(document(policy(rule(limit=day, scope="Instance"))))
+    async with Envoy.beside(sidecar.socket) as envoy:
+        told = (await envoy.key("k")).headers["ratelimit"]
+    with frail.client() as client:
+        now_s, _ = client.time()
+    left_s = int(told.rpartition("t=")[2])
+    apart_s = (left_s - (DAY_S - now_s % DAY_S)) % DAY_S
+    assert min(apart_s, DAY_S - apart_s) < 600, f"{told}: the day of the store ends in {DAY_S - now_s % DAY_S} s"
 
 
 def applied_at_h(sidecar: Sidecar) -> float:

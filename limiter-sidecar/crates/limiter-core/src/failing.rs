@@ -9,7 +9,7 @@ use crate::reply::{CheckReply, Wait};
 use crate::ruleset::OnStoreFailure;
 use crate::verdict::{Decision, Outcome, Part, Verdict, counted_outcome, longest};
 
-/// What a client is told to wait when no share of this limiter can tell: stores mostly come back at once.
+/// What a client is told to wait where a rule fails closed: stores mostly come back at once.
 const RETRY_US: u64 = 1_000_000;
 
 /// One rule, what was said of it, and whether that was the limiter's own share.
@@ -30,13 +30,9 @@ impl Judged<'_, '_> {
         self.failed() && self.rule.rule.enforces() && self.rule.rule.on_store_failure() == OnStoreFailure::Closed
     }
 
-    /// How long the limiter's own share makes the client wait, if it refuses. What the share can never allow, the store may.
+    /// How long the limiter's own share makes the client wait, if it refuses.
     fn wait(&self) -> Option<Wait> {
-        let check = self.check.filter(|check| self.local && !check.ok)?;
-        Some(match check.wait {
-            Wait::Never => Wait::Us(RETRY_US),
-            wait @ Wait::Us(_) => wait,
-        })
+        self.check.filter(|check| self.local && !check.ok).map(|check| check.wait)
     }
 
     fn outcome(&self) -> Outcome {

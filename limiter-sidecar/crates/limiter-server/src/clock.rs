@@ -14,7 +14,7 @@ const US_PER_MS: u64 = 1_000;
 /// Of a clock that has heard from no store.
 const NOTHING_HEARD: i64 = i64::MIN;
 
-/// The store's clock, as its latest answer showed it. It goes on by the time that has passed since, and not by this machine's
+/// The store's clock, as its latest answer showed it, or the opening of the latest link. It goes on by the time that has passed since, and not by this machine's
 /// clock, which somebody may set.
 #[derive(Debug)]
 pub(crate) struct StoreClock {

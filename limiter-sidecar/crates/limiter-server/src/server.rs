@@ -103,7 +103,7 @@ impl Server {
         {
             let (shared, drain, door) = (Arc::clone(&self.shared), self.drain.subscribe(), door.take());
             self.data.push(run(data_name(number), Claim::Equal, async move {
-                tokio::spawn(store.supervise());
+                tokio::spawn(store.supervise(Arc::clone(&shared.clock)));
                 tokio::spawn(shared.beat(number));
                 tokio::spawn(refunds);
                 let dealing = async {
@@ -192,7 +192,7 @@ fn share(options: &Options) -> Result<Shared, ConfigError> {
         book: Arc::new(RuleBook::new(names, options.hash_key.clone(), Arc::clone(&metrics), state.transpose()?)),
         watch: Arc::new(WatchReport::new(options.rules_configmap.is_some())),
         stores: Stores::new(&options.store, options.store_deadline, options.threads)?,
-        clock: StoreClock::default(),
+        clock: Arc::new(StoreClock::default()),
         memory: Memory::new(Arc::clone(&metrics)),
         denied: Denied::new(options.deny_cache, Arc::clone(&metrics)),
         metrics,

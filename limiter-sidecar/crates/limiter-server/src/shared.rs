@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     pub(crate) book: Arc<RuleBook>,
     pub(crate) watch: Arc<WatchReport>,
     pub(crate) stores: Stores,
-    pub(crate) clock: StoreClock,
+    pub(crate) clock: Arc<StoreClock>,
     pub(crate) memory: Memory,
     pub(crate) denied: Denied,
     pub(crate) metrics: Arc<Metrics>,

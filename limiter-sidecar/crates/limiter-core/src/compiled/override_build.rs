@@ -94,7 +94,7 @@ fn changed(
 ) -> Result<Effect, Wrong> {
     let dearest = rule.costs.iter().map(|(_, cost)| *cost).max();
     let change = |limit: &Limit| {
-        let limit = change(limit).map_err(|(member, message)| (path_of(member), message))?.with_share(rule.share);
+        let limit = change(limit).map_err(|(member, message)| (path_of(member), message))?;
         match dearest {
             Some(cost) if cost > limit.largest_cost() => Err((
                 path_of(limit.cost_member()),
@@ -104,7 +104,7 @@ fn changed(
                     limit.describe_largest_cost()
                 ),
             )),
-            _ => Ok(limit),
+            _ => Ok(limit.with_share(rule.share, dearest.unwrap_or(1))),
         }
     };
     rule.limits.iter().map(change).collect::<Result<_, _>>().map(Effect::Set)

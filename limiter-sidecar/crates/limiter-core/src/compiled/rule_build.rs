@@ -99,7 +99,8 @@ fn share(limiters: Option<u64>, doc: &RuleDoc, path: &str) -> Result<Option<Shar
 }
 
 fn limits(doc: &RuleDoc, share: Option<Share>, path: &str) -> Result<(Vec<Limit>, Option<Plans>), RulesetError> {
-    let mut limits = vec![limit(&doc.limit, &format!("{path}.limit"))?.with_share(share)];
+    let dearest = doc.cost.iter().map(|entry| entry.cost).max().unwrap_or(1);
+    let mut limits = vec![limit(&doc.limit, &format!("{path}.limit"))?.with_share(share, dearest)];
     let Some(PlansDoc { from, limits: by_plan }) = &doc.plans else {
         return Ok((limits, None));
     };
@@ -117,7 +118,7 @@ fn limits(doc: &RuleDoc, share: Option<Share>, path: &str) -> Result<(Vec<Limit>
             return Err(RulesetError::invalid(format!("{path}.algorithm"), message));
         }
         places.insert(plan.as_bytes().into(), limits.len());
-        limits.push(limit(by_plan, &path)?.with_share(share));
+        limits.push(limit(by_plan, &path)?.with_share(share, dearest));
     }
     Ok((limits, Some(Plans { from, limits: places })))
 }

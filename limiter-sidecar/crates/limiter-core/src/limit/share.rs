@@ -2,8 +2,9 @@
 //! What one limiter grants of a limit by itself, while the store is away.
 //!
 //! A rate stays exact, as a fraction. Whatever is counted in whole requests (burst, queue, the requests of a window) is
-//! rounded down, so that all limiters together never grant more than the whole; but nothing falls below 1, or a limit that
-//! is smaller than the fleet would refuse everybody.
+//! rounded down, so that all limiters together never grant more than the whole; but nothing falls below what the dearest
+//! request costs, or such a request would be refused for as long as the store is away, and a limit that is smaller than the
+//! fleet would refuse everybody.
 
 use super::{Limit, MAX_EXACT, MAX_LOG, MAX_QUEUE, MAX_TOKENS};
 use crate::ruleset::LimitDoc;
@@ -29,10 +30,10 @@ impl Share {
         (1..=MAX_SHARE_MILLI).contains(&milli).then_some(Self { numerator: milli, denominator: 1_000 })
     }
 
-    /// The share of a count of requests, at most `most`.
-    fn count(self, whole: u64, most: u64) -> u64 {
+    /// The share of a count of requests, at most `most`; at least `least`, or all where that is less.
+    fn count(self, whole: u64, least: u64, most: u64) -> u64 {
         let part = u128::from(whole) * u128::from(self.numerator) / u128::from(self.denominator);
-        u64::try_from(part).unwrap_or(most).clamp(1, most.max(1))
+        u64::try_from(part).unwrap_or(most).max(least.min(whole)).clamp(1, most.max(1))
     }
 
     /// The share of a rate, as requests and period: exactly, or nothing where they would be too large.
@@ -46,10 +47,10 @@ impl Share {
 }
 
 impl Limit {
-    /// This limit with the part that a limiter grants by itself.
+    /// This limit with the part that a limiter grants by itself, in which a request finds room that costs `dearest`.
     #[must_use]
-    pub fn with_share(self, share: Option<Share>) -> Self {
-        let local = share.map(|share| Box::new(self.shared(share)));
+    pub fn with_share(self, share: Option<Share>, dearest: u64) -> Self {
+        let local = share.map(|share| Box::new(self.shared(share, dearest)));
         Self { local, ..self }
     }
 
@@ -59,31 +60,32 @@ impl Limit {
     }
 
     /// A share that cannot be counted exactly (with a period of months it might be) is the whole limit.
-    fn shared(&self, share: Share) -> Self {
-        let part = || Self::from_doc(&shared(&self.doc, share)?).ok();
+    fn shared(&self, share: Share, dearest: u64) -> Self {
+        let part = || Self::from_doc(&shared(&self.doc, share, dearest)?).ok();
         part().unwrap_or_else(|| self.clone())
     }
 }
 
-fn shared(doc: &LimitDoc, share: Share) -> Option<LimitDoc> {
+fn shared(doc: &LimitDoc, share: Share, dearest: u64) -> Option<LimitDoc> {
     let mut doc = doc.clone();
     match &mut doc {
         LimitDoc::TokenBucket { requests, period_us, burst } => {
             (*requests, *period_us) = share.rate(*requests, *period_us)?;
-            *burst = share.count(*burst, MAX_TOKENS);
+            *burst = share.count(*burst, dearest, MAX_TOKENS);
         }
         LimitDoc::LeakyBucket { requests, period_us, queue, .. } => {
             (*requests, *period_us) = share.rate(*requests, *period_us)?;
+            // Whatever a request costs, it may leave after those before it.
             if *queue > 0 {
-                *queue = share.count(*queue, MAX_QUEUE);
+                *queue = share.count(*queue, 1, MAX_QUEUE);
             }
         }
-        LimitDoc::FixedWindow { requests, .. } => *requests = share.count(*requests, MAX_TOKENS),
+        LimitDoc::FixedWindow { requests, .. } => *requests = share.count(*requests, dearest, MAX_TOKENS),
         LimitDoc::SlidingWindowCounter { requests, period_us } => {
             // As many as the estimate can count exactly.
-            *requests = share.count(*requests, MAX_EXACT / *period_us);
+            *requests = share.count(*requests, dearest, MAX_EXACT / *period_us);
         }
-        LimitDoc::SlidingWindowLog { requests, .. } => *requests = share.count(*requests, MAX_LOG),
+        LimitDoc::SlidingWindowLog { requests, .. } => *requests = share.count(*requests, dearest, MAX_LOG),
     }
     Some(doc)
 }

@@ -149,7 +149,7 @@ mod tests {
             book: Arc::new(RuleBook::new(names, key, Arc::clone(&metrics), None)),
             watch: Arc::new(WatchReport::new(false)),
             stores: Stores::new("redis://127.0.0.1:1", REFUND_WITHIN, 1).unwrap(),
-            clock: StoreClock::default(),
+            clock: Arc::new(StoreClock::default()),
             memory: Memory::new(Arc::clone(&metrics)),
             denied: Denied::new(0, Arc::clone(&metrics)),
             metrics,

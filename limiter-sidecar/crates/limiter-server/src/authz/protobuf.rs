@@ -3,6 +3,9 @@
 //!
 //! A generated decoder makes an object of each field, and a header alone takes three of them; a decision looks at few.
 
+/// How deep groups may lie in each other: what other decoders bear.
+const DEEPEST: usize = 100;
+
 /// The fields of a message, by number. Ends where the format is broken; [`Fields::is_whole`] tells that from the end.
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
@@ -16,6 +19,8 @@ pub(super) enum Content<'a> {
     Fixed64(u64),
     Bytes(&'a [u8]),
     Fixed32,
+    /// An old form of message, which none of ours has; what it holds is skipped.
+    Group,
 }
 
 impl<'a> Content<'a> {
@@ -54,20 +59,43 @@ impl<'a> Fields<'a> {
 
     fn field(&mut self) -> Option<(u64, Content<'a>)> {
         let tag = self.varint()?;
-        let content = match tag & 7 {
+        Some((tag >> 3, self.content(tag)?))
+    }
+
+    fn content(&mut self, tag: u64) -> Option<Content<'a>> {
+        Some(match tag & 7 {
             0 => Content::Varint(self.varint()?),
             1 => Content::Fixed64(u64::from_le_bytes(self.take(8)?.try_into().ok()?)),
             2 => {
                 let length = usize::try_from(self.varint()?).ok()?;
                 Content::Bytes(self.take(length)?)
             }
+            3 => {
+                self.skip_group(tag >> 3)?;
+                Content::Group
+            }
             5 => {
                 self.take(4)?;
                 Content::Fixed32
             }
             _ => return None,
-        };
-        Some((tag >> 3, content))
+        })
+    }
+
+    /// Skips the rest of a group whose beginning was read, and the groups in it.
+    fn skip_group(&mut self, number: u64) -> Option<()> {
+        let mut open = vec![number];
+        while let Some(innermost) = open.last() {
+            let tag = self.varint()?;
+            match tag & 7 {
+                3 if open.len() == DEEPEST => return None,
+                3 => open.push(tag >> 3),
+                4 if tag >> 3 != *innermost => return None,
+                4 => drop(open.pop()),
+                _ => drop(self.content(tag)?),
+            }
+        }
+        Some(())
     }
 
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
@@ -159,6 +187,32 @@ mod tests {
         fn bytes_of_any_kind_end_and_never_panic(message: Vec<u8>) {
             let mut fields = Fields::of(&message);
             prop_assert!(fields.by_ref().count() <= message.len());
+        }
+    }
+
+    /// So many groups in each other, the innermost with a number and a text.
+    fn nested(depth: usize) -> Vec<u8> {
+        let mut message = vec![0x0b; depth];
+        message.extend([0x08, 5, 0x12, 2, 0x0c, 0x0c]);
+        message.extend(vec![0x0c; depth]);
+        message
+    }
+
+    #[test]
+    fn groups_are_skipped_with_all_that_they_hold() {
+        for depth in [1, 2, DEEPEST] {
+            let message = [nested(depth), vec![0x08, 7]].concat();
+            let mut fields = Fields::of(&message);
+            assert_eq!(vec![(1, Content::Group), (1, Content::Varint(7))], fields.by_ref().collect::<Vec<_>>());
+            assert!(fields.is_whole());
+        }
+    }
+
+    #[test]
+    fn a_group_that_another_end_closes_or_none_or_that_is_too_deep_is_broken() {
+        for message in [&[0x0b, 0x14][..], &[0x0b, 0x13, 0x0c, 0x14], &[0x0b, 0x08, 1], &[0x0c], &nested(DEEPEST + 1)] {
+            let mut fields = Fields::of(message);
+            assert_eq!((0, false), (fields.by_ref().count(), fields.is_whole()), "{message:?}");
         }
     }
 

@@ -27,6 +27,8 @@ const MAX_OUTSTANDING: u64 = 4096;
 /// An open connection.
 pub(super) struct Link {
     connection: MultiplexedConnection,
+    /// The server's time when the link was opened, µs since the epoch; none where the user may not ask for it.
+    opened_at_us: Option<u64>,
     sent: AtomicU64,
     answered: AtomicU64,
 }
@@ -60,10 +62,17 @@ impl Link {
                     answer => drop(answer?),
                 }
             }
-            RedisResult::Ok(connection)
+            // Last, so that it is as new as can be.
+            let opened_at_us = match redis::cmd("TIME").query_async::<(u64, u64)>(&mut connection).await {
+                Err(error) if error.code() == Some("NOPERM") => None,
+                answer => answer.map(|(s, us)| Some(s.saturating_mul(1_000_000).saturating_add(us)))?,
+            };
+            RedisResult::Ok((connection, opened_at_us))
         };
         match timeout(OPEN_WITHIN, handshake).await {
-            Ok(Ok(connection)) => Ok(Self { connection, sent: AtomicU64::new(0), answered: AtomicU64::new(0) }),
+            Ok(Ok((connection, opened_at_us))) => {
+                Ok(Self { connection, opened_at_us, sent: AtomicU64::new(0), answered: AtomicU64::new(0) })
+            }
             Ok(Err(error)) => Err(describe(&error)),
             Err(_) => Err(format!("no answer within {} s", OPEN_WITHIN.as_secs())),
         }
@@ -111,6 +120,11 @@ impl Link {
             Value::ServerError(error) => Err(RedisOrTimeout::Redis(error.into())),
             value => Ok(value),
         }
+    }
+
+    /// The server's time when the link was opened, µs since the epoch, if it tells.
+    pub(super) fn opened_at_us(&self) -> Option<u64> {
+        self.opened_at_us
     }
 
     /// Questions that the server has not answered yet, whether or not somebody still waits.

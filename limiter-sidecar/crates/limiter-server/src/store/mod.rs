@@ -36,6 +36,7 @@ use self::node::Node;
 use self::script::{Call, Refund, Script};
 use self::stores::Guards;
 use self::url::Target;
+use crate::clock::StoreClock;
 use crate::options::ConfigError;
 
 pub(crate) use self::failure::StoreFailure;
@@ -76,11 +77,11 @@ impl Store {
         Ok(Self { topology, tried: AtomicBool::new(false) })
     }
 
-    /// Connects, and reconnects for as long as the current runtime lives.
-    pub(crate) async fn supervise(self: Arc<Self>) {
+    /// Connects, and reconnects for as long as the current runtime lives. `clock` learns from each new link.
+    pub(crate) async fn supervise(self: Arc<Self>, clock: Arc<StoreClock>) {
         match &self.topology {
-            Topology::Single(node) => supervisor::run(Arc::clone(node)).await,
-            Topology::Cluster(cluster) => Arc::clone(cluster).supervise().await,
+            Topology::Single(node) => supervisor::run(Arc::clone(node), clock).await,
+            Topology::Cluster(cluster) => Arc::clone(cluster).supervise(clock).await,
         }
     }
 
@@ -140,7 +141,7 @@ impl Store {
                 }
                 Ok(value)
             }
-            Err(error) => Err(node.failed(&link, &error)),
+            Err(error) => Err(node.failed(&link, &error, C::IS_AWAITED)),
         }
     }
 

@@ -49,7 +49,7 @@ pub(super) struct Node {
 
 struct State {
     condition: Condition,
-    /// When it last refused a decision for a reason of its own.
+    /// When it last refused a decision for a reason of its own; none once it has taken a write long enough after that.
     refused: Option<Instant>,
     findings: Vec<Finding>,
 }
@@ -133,13 +133,15 @@ impl Node {
         }
     }
 
-    /// Notes that none came over `link`, and says how that is called.
-    pub(super) fn failed(&self, link: &Arc<Link>, error: &RedisOrTimeout) -> StoreFailure {
+    /// Notes that none came over `link`, and says how that is called. `awaited`: whether a request waited for it. What
+    /// nobody waits for may come late without being late, and says nothing of how soon a decision would come.
+    pub(super) fn failed(&self, link: &Arc<Link>, error: &RedisOrTimeout, awaited: bool) -> StoreFailure {
         let failure = error.failure();
         self.doubted.fetch_add(1, Ordering::Relaxed);
         match failure {
             // One late answer is no news; the supervisor finds out whether the server still answers at all, and whether
             // all answers have become late.
+            StoreFailure::Timeout if !awaited => {}
             StoreFailure::Timeout => {
                 self.guard.late();
                 if self.guard.is_tripped() {
@@ -164,7 +166,7 @@ impl Node {
         }
         if failure.counts_against_server() {
             self.tell_breaker(error);
-        } else if self.guard.is_tripped() {
+        } else if awaited && self.guard.is_tripped() {
             // It was probed and has answered in time. Else a spoilt key that is much asked for would take every probe, and
             // with them the store from everybody.
             self.answered();
@@ -195,7 +197,10 @@ impl Node {
     pub(super) fn connected(&self, link: Arc<Link>) {
         self.guard.renewed();
         self.link.store(Some(link));
-        self.note_up();
+        // That a server can be reached says nothing to one who was refused there: he asks it for a write first.
+        if lock(&self.state).refused.is_none() {
+            self.note_up();
+        }
         self.news.ring();
     }
 
@@ -255,7 +260,8 @@ impl Node {
 
     /// Notes that it is up, unless it has refused something a moment ago.
     fn note_up(&self) {
-        if lock(&self.state).refused.is_none_or(|refused| refused.elapsed() >= WELL_AFTER) {
+        let well = lock(&self.state).refused.take_if(|refused| refused.elapsed() >= WELL_AFTER).is_some();
+        if well || lock(&self.state).refused.is_none() {
             self.note(StoreState::Up, "");
         }
     }

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::link::{Link, RedisOrTimeout};
 use super::node::{LATE, Node};
 use super::script;
+use crate::clock::StoreClock;
 use crate::pause::jittered;
 
 /// How often an open link is looked at.
@@ -74,12 +75,16 @@ impl Doubt {
     }
 }
 
-/// Runs until the data plane's runtime ends, or the task is ended because the node left its cluster.
-pub(super) async fn run(node: Arc<Node>) {
+/// Runs until the data plane's runtime ends, or the task is ended because the node left its cluster. `clock` learns the
+/// time from each new link, so that what this limiter counts by itself goes by the store's time before anybody has asked.
+pub(super) async fn run(node: Arc<Node>, clock: Arc<StoreClock>) {
     let mut pause = FIRST_PAUSE;
     loop {
         match Link::open(&node.client).await {
             Ok(link) => {
+                if let Some(store_us) = link.opened_at_us() {
+                    clock.learn(store_us);
+                }
                 let opened = Instant::now();
                 let link = Arc::new(link);
                 node.connected(Arc::clone(&link));

@@ -10,7 +10,7 @@ fn bucket(requests: u64, period_us: u64, burst: u64) -> LimitDoc {
 }
 
 fn share_of(doc: &LimitDoc, share: Option<Share>) -> LimitDoc {
-    let limit = Limit::from_doc(doc).unwrap().with_share(share);
+    let limit = Limit::from_doc(doc).unwrap().with_share(share, 1);
     limit.local().unwrap().doc().clone()
 }
 
@@ -36,6 +36,24 @@ fn a_bucket_is_split_to_an_exact_rate_and_a_burst_in_whole_requests() {
     ] {
         assert_eq!(part, share_of(&whole, Share::split(limiters)));
     }
+}
+
+#[test]
+fn the_dearest_request_finds_room_in_every_share_but_in_no_more_than_the_whole() {
+    let part = |doc: &LimitDoc, dearest| {
+        let limit = Limit::from_doc(doc).unwrap().with_share(Share::split(4), dearest);
+        limit.local().unwrap().doc().clone()
+    };
+    assert_eq!(bucket(5, 1_000_000, 10), part(&bucket(20, 1_000_000, 20), 10));
+    assert_eq!(bucket(5, 1_000_000, 5), part(&bucket(20, 1_000_000, 20), 3));
+    assert_eq!(bucket(5, 1_000_000, 20), part(&bucket(20, 1_000_000, 20), 50));
+    let log = |requests| LimitDoc::SlidingWindowLog { requests, period_us: 1_000_000 };
+    assert_eq!(log(10), part(&log(20), 10));
+    let window = |requests| LimitDoc::SlidingWindowCounter { requests, period_us: 1_000_000 };
+    assert_eq!(window(10), part(&window(20), 10));
+    let leaky =
+        |requests, queue| LimitDoc::LeakyBucket { requests, period_us: 1_000_000, queue, max_delay_us: 500_000 };
+    assert_eq!(leaky(5, 5), part(&leaky(20, 20), 10), "whatever it costs, it may leave after those before it");
 }
 
 #[test]
@@ -100,7 +118,7 @@ proptest! {
         ] {
             let Ok(whole) = Limit::from_doc(&doc) else { continue };
             for share in [Share::split(limiters), Share::of_milli(milli)] {
-                let limit = whole.clone().with_share(share);
+                let limit = whole.clone().with_share(share, 1);
                 prop_assert_eq!(limit.algorithm(), limit.local().unwrap().algorithm());
             }
         }

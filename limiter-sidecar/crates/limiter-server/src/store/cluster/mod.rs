@@ -30,6 +30,7 @@ use super::script::{Call, Script};
 use super::stores::Guards;
 use super::supervisor;
 use super::url::Access;
+use crate::clock::StoreClock;
 use crate::pause::jittered;
 
 /// How often the cluster is looked at while all is well: a redirection or a lost link tells of a change much sooner.
@@ -130,7 +131,7 @@ impl Cluster {
                     arriving = true;
                     next
                 }
-                None => return Err(self.failed(&place, &error)),
+                None => return Err(self.failed(&place, &error, C::IS_AWAITED)),
             };
             asked = next.seen_from(&asked);
             place = self.reach(&asked, deadline).await?;
@@ -139,12 +140,12 @@ impl Cluster {
     }
 
     /// Looks at the cluster for as long as the current runtime lives.
-    pub(super) async fn supervise(self: Arc<Self>) {
+    pub(super) async fn supervise(self: Arc<Self>, clock: Arc<StoreClock>) {
         let mut links = BTreeMap::new();
         loop {
             let looked = Instant::now();
             match self.look().await {
-                Ok(seen) => self.adopt(seen, &mut links),
+                Ok(seen) => self.adopt(seen, &mut links, &clock),
                 Err(error) => self.note(StoreState::Down, &error),
             }
             let pause = if self.condition().state == StoreState::Up { LOOK_CALM } else { LOOK_ALERT };
@@ -209,8 +210,8 @@ impl Cluster {
         self.stale.notify_one();
     }
 
-    fn failed(&self, (node, link): &Place, error: &RedisOrTimeout) -> StoreFailure {
-        let failure = node.failed(link, error);
+    fn failed(&self, (node, link): &Place, error: &RedisOrTimeout, awaited: bool) -> StoreFailure {
+        let failure = node.failed(link, error, awaited);
         if failure == StoreFailure::Cluster {
             self.note(StoreState::Down, &error.describe());
             self.stale.notify_one();
@@ -224,7 +225,7 @@ impl Cluster {
     }
 
     /// Makes what was seen the map: new nodes get a link, and those that have left lose theirs.
-    fn adopt(&self, seen: Seen, links: &mut BTreeMap<Address, AbortHandle>) {
+    fn adopt(&self, seen: Seen, links: &mut BTreeMap<Address, AbortHandle>, clock: &Arc<StoreClock>) {
         let visited = {
             let mut visited = lock(&self.visited);
             visited.retain(|_, since| since.elapsed() < VISITED_FOR);
@@ -237,7 +238,7 @@ impl Cluster {
                 let client = self.access.client(address).ok()?;
                 let (name, guard) = (address.to_string(), self.guards.of(&address.to_string()));
                 let node = Arc::new(Node::new(name, client, Arc::clone(&self.news), self.patience, guard));
-                let task = tokio::spawn(supervisor::run(Arc::clone(&node)));
+                let task = tokio::spawn(supervisor::run(Arc::clone(&node), Arc::clone(clock)));
                 links.insert(address.clone(), task.abort_handle());
                 Some(node)
             })
