@@ -67,6 +67,20 @@ def test_what_other_hands_do_to_the_rules_is_undone(
     eventually(lambda: whole(environment, before), 30, what="the rules are as they were")
     team.wait_ready()
     assert team.statuses(3, headers=api_key) == [200, 200, 429]
+    if not (while_down and harm is delete):  # nobody saw that one
+        eventually(lambda: told(environment, before), 10, what="an Event says that it was undone")
+
+
+def told(environment: Environment, before: dict[str, Any]) -> bool:
+    """Whether an Event since then says that other hands' work on the rules was undone."""
+    found = json.loads(environment.cluster.kubectl("get", "events.events.k8s.io", "-n", "weir-system", "-o", "json"))
+    since = int(before["metadata"]["resourceVersion"])
+    return any(
+        event["reason"] == "Repaired"
+        and event["regarding"]["name"] == before["metadata"]["name"]
+        and int(event["metadata"]["resourceVersion"]) > since
+        for event in found["items"]
+    )
 
 
 def test_a_deleted_override_ends(team: Team, api_key: dict[str, str]) -> None:

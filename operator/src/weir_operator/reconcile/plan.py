@@ -50,7 +50,7 @@ def plan(seen: Mapping[str, Object], wanted: Sequence[Object], ours: Mapping[str
     for manifest in wanted:
         live = seen.get(manifest["metadata"]["name"])
         foreign = _foreign_data(live, manifest) if live is not None else {}
-        if live is None or not _says(live, manifest):
+        if live is None or not says(live, manifest):
             actions.append(Apply(manifest))
         if foreign:  # only now: content that moved to another key must not be missing in between
             actions.append(DropData(_ref(manifest), foreign))
@@ -61,7 +61,7 @@ def plan(seen: Mapping[str, Object], wanted: Sequence[Object], ours: Mapping[str
     return tuple(actions)
 
 
-def _says(live: Object, manifest: Object) -> bool:
+def says(live: Object, manifest: Object) -> bool:
     """Whether everything in the manifest stands in the live object with the same value."""
     for member in ("labels", "annotations"):
         wanted = manifest["metadata"].get(member) or {}

@@ -47,6 +47,7 @@ from weir_operator.reconcile.publication import (
     running_revision,
     without_replaced,
 )
+from weir_operator.reconcile.repairs import Repairs
 from weir_operator.reconcile.report import GatewayReport, orphan_statuses, refusals
 from weir_operator.reconcile.store import Store
 from weir_operator.reconcile.writer import StatusWriter
@@ -110,6 +111,7 @@ class GatewayTurn:
         self._witness = Witness(gateway.patience)
         self._judgements = Judgements()
         self._crowd = Crowd(len(gateway.limiters), tools.clock.monotonic())
+        self._repairs = Repairs(tools.events)
         self._by_hand = ByHand(gateway.name, tools.store, tools.clock, tools.events, tools.metrics)
 
     def recall(self) -> None:
@@ -156,7 +158,8 @@ class GatewayTurn:
         if isinstance(closed, RulesetTooLarge):  # limits that a dead limiter would open are no Closed ones
             return self._too_large(closed)
         ours = {MANAGED_BY_LABEL: MANAGER, GATEWAY_LABEL: name}
-        actions = plan(observed.config_maps, (rules, closed, self._envoy), ours)
+        wanted = rules, closed, self._envoy
+        actions = plan(observed.config_maps, wanted, ours)
         # Envoy's part first: a Closed rule that the limiters run and a dead limiter would open is none.
         writes = Apply(closed), Apply(rules)
         for write in writes:
@@ -169,6 +172,7 @@ class GatewayTurn:
         for action in actions:
             if action not in writes:
                 await self._do(action)
+        self._repairs.tell(observed.config_maps, wanted, actions, store.config_maps_of(name))
         self._measure(compiled, rules, actions)
         return bool(actions)
 

@@ -17,6 +17,7 @@ from weir_operator.render.ruleset_config import RulesetTooLarge
 BAD_RULES = [{"name": "burst", "limit": {"requests": 0, "period": "1s"}}]
 KEYED = [{"name": "burst", "key": [{"header": "x-api-key"}], "limit": {"requests": 1, "period": "1s"}}]
 CLOSED_MAP = (CONFIG_MAPS, "weir-system", "edge-closed")
+EDITOR = {"manager": "kubectl-edit", "fieldsV1": {"f:data": {"f:ruleset.json": {}}}}
 RULES_MAP = (CONFIG_MAPS, "weir-system", "edge-rules-0")
 
 
@@ -222,6 +223,48 @@ async def test_a_damaged_config_map_is_repaired(world: Any, damage: str, *, whil
     assert repaired["metadata"]["labels"] == damaged["metadata"]["labels"]
     assert world.live().revision >= before.revision
     assert world.conditions()["Ready"] == ("True", "Ready")
+
+
+async def test_who_edits_or_deletes_a_generated_config_map_is_told_that_it_was_undone(world: Any) -> None:
+    """D55: an Event on it; none for the operator's own changes, nor for a label that is nobody's business."""
+    world.policy()
+    await world.settle()
+    world.policy(mode="Shadow")
+    await world.settle()
+    labelled = world.cluster.objects[RULES_MAP]
+    labelled["metadata"]["labels"]["team"] = "orders"
+    labelled["metadata"]["managedFields"] = [{"manager": "kubectl-label", "fieldsV1": {"f:metadata": {}}}]
+    world.start_operator()
+    world.policy()
+    await world.settle()
+    assert repairs(world) == []
+    edited = world.cluster.objects[RULES_MAP]
+    edited["metadata"]["managedFields"] = [EDITOR, {**EDITOR, "manager": "weir-operator"}]
+    world.cluster.put(CONFIG_MAPS, {**edited, "data": {"ruleset.json": "{}"}})
+    await world.settle()
+    assert repairs(world) == [("edge-rules-0", "what kubectl-edit wrote was undone: this is made from the policies")]
+    world.cluster.remove(*CLOSED_MAP)
+    await world.settle()
+    assert repairs(world)[1:] == [
+        ("edge-closed", "it was deleted, or had lost its labels: it is made from the policies again")
+    ]
+
+
+async def test_an_edit_while_no_operator_ran_is_told_too(world: Any) -> None:
+    """D55."""
+    world.policy()
+    await world.settle()
+    edited = world.cluster.objects[RULES_MAP]
+    edited["metadata"]["managedFields"] = [EDITOR]
+    world.cluster.put(CONFIG_MAPS, {**edited, "data": {"ruleset.json": "{}"}})
+    world.start_operator()
+    await world.settle()
+    assert [name for name, _ in repairs(world)] == ["edge-rules-0"]
+
+
+def repairs(world: Any) -> list[tuple[str, str]]:
+    told = [each for each in world.events.announced if each.reason == "Repaired"]
+    return [(each.target["metadata"]["name"], each.note) for each in told]
 
 
 async def test_a_refused_write_shows_in_the_status_of_what_it_would_have_brought(world: Any) -> None:
