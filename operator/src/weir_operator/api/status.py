@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from weir_operator.api.interventions import MAX_ENTRIES, ApprovalEntry, KillSwitchEntry
+from weir_operator.api.rollout_status import RuleStatus
 from weir_operator.api.types import ApiModel, as_map
 from weir_operator.domain.conditions import ConditionType, Reason, Status
 from weir_operator.domain.limits import Mode
@@ -59,9 +60,12 @@ class RateLimitPolicyStatus(ObjectStatus):
     """How many of the gateway's limiters run this generation, like `2/2`."""
     mode: Mode | None = None
     """The mode that is in force."""
-    rules: int | None = Field(default=None, ge=0)
+    rule_count: int | None = Field(default=None, ge=0)
     """How many rules are in force."""
-
+    would_reject: str | None = Field(default=None, max_length=8)
+    """The largest share of requests that any rule's newest version would refuse, or refuses."""
+    rules: tuple[RuleStatus, ...] = Field(default=(), max_length=16, json_schema_extra=as_map("name"))
+    """Where each rule stands."""
     observed_interventions: str | None = Field(default=None, max_length=64)
     """Names the content of `killSwitches` and `approvals` that the operator has judged, as `observedGeneration` does
     for the spec; absent while there is none. The same status says how many limiters run what follows from it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import floor, log10
+from typing import NamedTuple
 
 from weir_operator.domain.rollout_terms import WHOLE
 
@@ -39,6 +40,29 @@ class Evidence:
         """The share of requests that are over the limit, in thousandths of a percent, rounded up."""
         over = self.would_reject + self.rejected
         return -(-over * WHOLE // self.requests) if self.requests else 0
+
+
+class RuleKey(NamedTuple):
+    """Which version of which rule a count is of."""
+
+    policy: str
+    """Its id."""
+    rule: str
+    slot: str | None
+    version: str
+
+
+class RuleCounts(NamedTuple):
+    """What one limiter has counted of a version since `since_ms` (epoch)."""
+
+    since_ms: int
+    requests: int = 0
+    would_reject: int = 0
+    rejected: int = 0
+    enforced: int = 0
+    """Requests that the version decided, whether it refused them or not."""
+    subjects: int = 0
+    top: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

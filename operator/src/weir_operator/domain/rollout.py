@@ -82,6 +82,14 @@ def advance(wanted: Rule, terms: RolloutTerms, state: RuleState, facts: Facts) -
     return Step(replace(step.state, candidate=candidate), tuple(notes))
 
 
+def is_due(candidate: Candidate, terms: RolloutTerms, facts: Facts) -> bool:
+    """Whether a candidate that the spec still wants would move now."""
+    if not facts.enforces:
+        return False
+    move = _promote if candidate.stage == 0 else _go_on
+    return move(candidate, terms, facts) is not None
+
+
 def _adopt(wanted: Rule, terms: RolloutTerms, state: RuleState, facts: Facts) -> Step:
     """Take what the spec says now into the state."""
     limit = limit_version(wanted)

@@ -15,6 +15,7 @@ from email.utils import parsedate_to_datetime
 
 import aiohttp
 
+from weir_operator.limiters.rule_counts import parse_counts
 from weir_operator.limiters.rules import UnusableAnswer, parse_break_glass, parse_rules
 from weir_operator.reconcile.ports import AppliedRuleset, Asked, LimiterReport
 
@@ -143,6 +144,7 @@ def parse_status(body: bytes, address: str, gateway: str) -> LimiterReport:
         instance,
         rulesets=applied,
         policies=parse_rules(document.get("rules")),
+        counts=parse_counts(document.get("rules")),
         break_glass=parse_break_glass(document.get("breakGlass")),
         ready=ready,
         asked=_parse_asked(document),

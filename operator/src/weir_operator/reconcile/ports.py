@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from weir_operator.domain.evidence import RuleCounts, RuleKey
 from weir_operator.domain.limits import Mode
 from weir_operator.reconcile.lease import Record
 
@@ -177,6 +178,8 @@ class LimiterReport:
     """By id (`namespace/name`)."""
     break_glass: Mapping[str, Mode] = field(default_factory=dict)
     """What the break-glass ConfigMap makes it cap, by `*`, `namespace/policy` or `namespace/policy/rule`."""
+    counts: Mapping[RuleKey, RuleCounts] = field(default_factory=dict, compare=False)
+    """What its rules did; changes with every request, too."""
     ready: bool = True
     """Whether it decides; else it starts or drains."""
     asked: Asked | None = field(default=None, compare=False)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from weir_operator.api.intervening import parse_interventions
 from weir_operator.domain.conditions import Reason, Status
@@ -56,10 +57,13 @@ class GatewayReport:
         self._turns: list[float] = []
         self.statuses: list[Wanted] = []
 
-    def add_policy(self, obj: Object | None, policy: PolicyInput, outcome: Outcome, by_hand: str = "") -> None:
+    def add_policy(
+        self, obj: Object | None, policy: PolicyInput, outcome: Outcome, rules: Mapping[str, Any], by_hand: str = ""
+    ) -> None:
         """Judge a policy; None = it has changed since it was compiled, so the next turn will judge it.
 
-        `by_hand` names what people had said of it by then; "" if they had not.
+        `rules` are the members of its status that are about where its rules stand, `by_hand` names what people had said
+        of it by then; "" if they had not.
         """
         if obj is None:
             return
@@ -67,7 +71,7 @@ class GatewayReport:
         programming = self._programming(Policy, policy.meta.id, piece, outcome)
         coverage = self._coverage(policy.meta.id, piece, programming)
         weak = self._weaknesses(obj, piece, programming) if isinstance(piece, Policy) else ()
-        subject = Subject(obj, outcome, programming, piece, coverage, weak, by_hand=by_hand)
+        subject = Subject(obj, outcome, programming, piece, coverage, weak, rules, by_hand=by_hand)
         self.statuses.append(self._judgements.of(POLICIES, subject, policy_status, self._now).wanted)
 
     def add_override(self, obj: Object | None, override: OverrideInput, outcome: Outcome) -> None:

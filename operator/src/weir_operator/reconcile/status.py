@@ -8,7 +8,7 @@ document, without ages or attempts in its messages, so that an idle cluster is n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -48,6 +48,8 @@ class Subject:
     """For policies: which limiters apply what of it."""
     weak: tuple[Weakness, ...] = ()
     """For policies: the rules that do not refuse now."""
+    rules: Mapping[str, Any] = field(default_factory=dict)
+    """For policies: the members of the status that say where each rule stands; empty: nothing is known of it."""
     policy_mode: Mode | None = None
     """For overrides: the mode of the policy that it changes."""
     by_hand: str = ""
@@ -64,12 +66,18 @@ def policy_status(subject: Subject, now: datetime) -> dict[str, Any]:
         mode = (
             strongest(weakness.mode for weakness in subject.weak) if len(subject.weak) == len(names) else Mode.ENFORCE
         )
-        status |= {"mode": str(mode), "rules": len(names)}
+        status |= {"mode": str(mode), "ruleCount": len(names)}
         if mode is not Mode.DISABLED:
             message += _preflight_message(subject.programming)
     if subject.by_hand:
         status[JUDGED_BY_HAND] = subject.by_hand
-    return _document(subject, message, Reason.READY, now, (enforced,)) | status
+    return {**_document(subject, message, Reason.READY, now, (enforced,)), **status, **_stands(subject)}
+
+
+def _stands(subject: Subject) -> Mapping[str, Any]:
+    """Where the rules stand; while that is not known, what was said last: who forgets it, loses what is enforced."""
+    live = subject.obj.get("status") or {}
+    return subject.rules or {member: live[member] for member in RULE_MEMBERS if member in live}
 
 
 def override_status(subject: Subject, now: datetime) -> dict[str, Any]:
@@ -90,6 +98,11 @@ def next_turn(piece: Policy | Override | None, now: datetime) -> float | None:
         return None
     times = [time for time in (piece.not_before, piece.not_after) if time is not None and time > now.timestamp()]
     return min(times, default=None)
+
+
+def our_members(live: Object | None) -> dict[str, Any]:
+    """Return what of a live status is the operator's, as it must be written again by who changes a part of it."""
+    return _ours(live or {})
 
 
 def differs(live: Object | None, wanted: Mapping[str, Any]) -> bool:
@@ -184,7 +197,8 @@ def _some(names: list[str]) -> str:
 
 
 JUDGED_BY_HAND = "observedInterventions"
-OUR_MEMBERS = ("observedGeneration", "conditions", "limiters", "mode", "rules", JUDGED_BY_HAND)
+RULE_MEMBERS = ("rules", "wouldReject")
+OUR_MEMBERS = ("observedGeneration", "conditions", "limiters", "mode", "ruleCount", *RULE_MEMBERS, JUDGED_BY_HAND)
 
 
 def _ours(status: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,5 +216,7 @@ def _skeleton(status: Mapping[str, Any]) -> tuple[Any, ...]:
         tuple(condition.get(member) for member in ("type", "status", "reason", "observedGeneration"))
         for condition in status.get("conditions", ())
     ]
-    facts = ("observedGeneration", "mode", "rules", JUDGED_BY_HAND)
-    return *(status.get(fact) for fact in facts), conditions
+    stand = "name", "effectiveMode", "stage", "active"
+    stands = [tuple(rule.get(fact) for fact in stand) for rule in status.get("rules", ())]
+    facts = ("observedGeneration", "mode", "ruleCount", JUDGED_BY_HAND)
+    return *(status.get(fact) for fact in facts), stands, conditions

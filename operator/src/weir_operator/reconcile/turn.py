@@ -11,6 +11,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from weir_operator.domain.attachment import Group
 from weir_operator.domain.compiler import Compiled, Compiler
 from weir_operator.domain.gateways import Gateway
 from weir_operator.domain.ruleset import Ruleset
@@ -19,6 +20,7 @@ from weir_operator.metrics import Metrics
 from weir_operator.reconcile.by_hand import ByHand
 from weir_operator.reconcile.crowd import Crowd
 from weir_operator.reconcile.demand import Witness, unasked_since_ms
+from weir_operator.reconcile.diary import Diary
 from weir_operator.reconcile.fleet import Fleet
 from weir_operator.reconcile.judgements import Judgements
 from weir_operator.reconcile.observation import Observation
@@ -49,6 +51,8 @@ from weir_operator.reconcile.publication import (
 )
 from weir_operator.reconcile.repairs import Repairs
 from weir_operator.reconcile.report import GatewayReport, orphan_statuses, refusals
+from weir_operator.reconcile.rollout_report import rule_members
+from weir_operator.reconcile.rollouts import Rollouts
 from weir_operator.reconcile.store import Store
 from weir_operator.reconcile.writer import StatusWriter
 from weir_operator.render.envoy_closed import render_closed
@@ -113,6 +117,8 @@ class GatewayTurn:
         self._crowd = Crowd(len(gateway.limiters), tools.clock.monotonic())
         self._repairs = Repairs(tools.events)
         self._by_hand = ByHand(gateway.name, tools.store, tools.clock, tools.events, tools.metrics)
+        self._rollouts = Rollouts(self._now_s())
+        self._diary = Diary(gateway.name, self._rollouts, tools)
 
     def recall(self) -> None:
         """Note what the live ConfigMap tells the limiters, before anybody asks which gateway runs what."""
@@ -149,6 +155,7 @@ class GatewayTurn:
         with self._tools.metrics.compile_seconds.labels(name).time():
             group = observed.group
             compiled = self._compiler.compile(group.policies, group.overrides, previous, self._crowd.count)
+            compiled = self._rollouts.fold(compiled, group.policies, self._objects_of(group), previous, self._now_s())
             compiled = self._by_hand.fold(compiled, group.policies)
             rules = render_rules(compiled.ruleset, self._gateway, base, self._now_ms(), self._texts)
             closed = render_closed(compiled.ruleset, self._gateway)
@@ -160,6 +167,7 @@ class GatewayTurn:
         ours = {MANAGED_BY_LABEL: MANAGER, GATEWAY_LABEL: name}
         wanted = rules, closed, self._envoy
         actions = plan(observed.config_maps, wanted, ours)
+        await self._diary.write_down()
         # Envoy's part first: a Closed rule that the limiters run and a dead limiter would open is none.
         writes = Apply(closed), Apply(rules)
         for write in writes:
@@ -173,6 +181,7 @@ class GatewayTurn:
             if action not in writes:
                 await self._do(action)
         self._repairs.tell(observed.config_maps, wanted, actions, store.config_maps_of(name))
+        self._diary.tell()
         self._measure(compiled, rules, actions)
         return bool(actions)
 
@@ -236,26 +245,31 @@ class GatewayTurn:
         self._reports = await self._limiters.read()
         self._measure_limiters()
         self._count_limiters()
+        self._rollouts.ledger.hear(self._reports)
         publication = self._publication
         live = publication.live if publication is not None else Live()
         ahead = running_revision(self._reports, self._ruleset_name, live) > live.revision
         if publication is not None and ahead and not self._publish_error:
             # Somebody made a limiter run what was not written here; the next document must come after that.
             self._compiled = None
+        if not self._publish_error and self._rollouts.is_due(self._now_s()):
+            self._compiled = None
         unasked_ms = unasked_since_ms(self._reports, self._gateway.patience)
         fleet = Fleet(self._gateway.name, self._ruleset_name, live, self._reports, self._publish_error, unasked_ms)
         now = self._tools.clock.now()
         if self._compiled is None:
             return 0.0
-        if self._reported is not None and self._reported.still_says(fleet, now):
+        counted = self._rollouts.has_news(self._now_s())
+        if self._reported is not None and not counted and self._reported.still_says(fleet, now):
             return self._reported.next_in_s(now, POLL_SETTLED_S, POLL_UNSETTLED_S)
         observed, compiled = self._compiled
         report = GatewayReport(fleet, publication, pieces_of(compiled.ruleset), (self._witness, self._judgements), now)
         store = self._tools.store
         for policy in observed.group.policies:
-            current = store.current(POLICIES, policy.meta)
-            judged = self._by_hand.digest_of(policy.meta.id)
-            report.add_policy(current, policy, compiled.policies[policy.meta.id], judged)
+            current, name = store.current(POLICIES, policy.meta), policy.meta.id
+            rules = rule_members(name, self._rollouts, now.timestamp())
+            judged = self._by_hand.digest_of(name)
+            report.add_policy(current, policy, compiled.policies[name], rules, judged)
         for override in observed.group.overrides:
             current = store.current(OVERRIDES, override.meta)
             report.add_override(current, override, compiled.overrides[override.meta.id])
@@ -281,8 +295,15 @@ class GatewayTurn:
     def _has_news(self) -> bool:
         return self._tools.store.news_of(self._gateway.name) != self._known_news
 
+    def _objects_of(self, group: Group) -> dict[str, Object]:
+        found = ((policy.meta.id, self._tools.store.current(POLICIES, policy.meta)) for policy in group.policies)
+        return {policy_id: obj for policy_id, obj in found if obj is not None}
+
     def _now_ms(self) -> int:
-        return int(self._tools.clock.now().timestamp() * 1000)
+        return int(self._now_s() * 1000)
+
+    def _now_s(self) -> float:
+        return self._tools.clock.now().timestamp()
 
     def _measure(self, compiled: Compiled, rules: Object, actions: Sequence[Action]) -> None:
         metrics, name = self._tools.metrics, self._gateway.name

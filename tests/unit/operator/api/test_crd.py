@@ -85,7 +85,8 @@ def test_lists_with_an_identity_are_maps(kind: Kind) -> None:
     keyed = {
         path: node["x-kubernetes-list-map-keys"] for path, node in nodes(kind) if "x-kubernetes-list-map-keys" in node
     }
-    rules = {"spec.rules": ["name"]} if kind.name == "RateLimitPolicy" else {}
+    named = {"spec.rules": ["name"], "status.rules": ["name"], "status.rules[].evidence.top": ["subject"]}
+    rules = named if kind.name == "RateLimitPolicy" else {}
     assert keyed == {**rules, "status.conditions": ["type"]}
 
 

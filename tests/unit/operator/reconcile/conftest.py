@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from weir_operator.api.intervening import PEOPLES_FIELDS
+from weir_operator.domain.evidence import RuleCounts, RuleKey
 from weir_operator.domain.gateways import Gateway, HostsDefault
 from weir_operator.metrics import Metrics
 from weir_operator.reconcile.ports import (
@@ -117,6 +118,11 @@ class MemoryCluster:
             status[field] = {entry: value for entry, value in merged.items() if value is not None}
         self._store(key, {**self.objects[key], "status": status})
 
+    def drop_status(self, name: str) -> None:
+        """What a restore from a backup does to a policy's status."""
+        key = (POLICIES, "team", name)
+        self._store(key, {**self.objects[key], "status": {}})
+
     def _write(self) -> None:
         if self.refusal is not None:
             raise self.refusal
@@ -138,6 +144,7 @@ class FollowingLimiters:
         self.error = ""
         self.more: tuple[str, ...] = ()
         self.store_down = False
+        self.counts: dict[RuleKey, RuleCounts] = {}
         self._cluster = cluster
         self.applied = AppliedRuleset(0, "")
 
@@ -154,7 +161,7 @@ class FollowingLimiters:
         names = ("edge-0", *self.more)
         addresses = ("http://l", *(f"http://{name}" for name in self.more))
         return tuple(
-            LimiterReport(address, name, rulesets=rulesets, store_down=self.store_down)
+            LimiterReport(address, name, rulesets=rulesets, store_down=self.store_down, counts=dict(self.counts))
             for address, name in zip(addresses, names, strict=True)
         )
 

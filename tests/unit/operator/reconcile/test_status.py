@@ -77,11 +77,11 @@ def test_an_accepted_and_programmed_policy_is_ready() -> None:
         "Programmed": ("True", "Programmed"),
         "Ready": ("True", "Ready"),
     }
-    assert {key: status[key] for key in ("observedGeneration", "limiters", "mode", "rules")} == {
+    assert {key: status[key] for key in ("observedGeneration", "limiters", "mode", "ruleCount")} == {
         "observedGeneration": 3,
         "limiters": "2/2",
         "mode": "Enforce",
-        "rules": 1,
+        "ruleCount": 1,
     }
     assert {c["observedGeneration"] for c in status["conditions"]} == {3}
 
