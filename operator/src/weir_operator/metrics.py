@@ -51,6 +51,13 @@ class Metrics:
             registry=registry,
         )
         self._seen_reasons: set[tuple[str, str]] = set()
+        self.policies = Gauge(
+            "weir_operator_policies",
+            "Policies by what the condition Enforcing says of them.",
+            ["gateway", "enforcing", "reason"],
+            registry=registry,
+        )
+        self._seen_verdicts: set[tuple[str, str, str]] = set()
         self.limiter_up = Gauge(
             "weir_operator_limiter_up",
             "Whether a limiter answers its status endpoint.",
@@ -121,6 +128,8 @@ class Metrics:
             gauge.clear()
         self.objects_refused.clear()
         self._seen_reasons.clear()
+        self.policies.clear()
+        self._seen_verdicts.clear()
 
     def count_refused(self, gateway: str, by_reason: Mapping[str, int]) -> None:
         """Set the number of refused objects, also to 0 for the reasons that no longer occur."""
@@ -128,6 +137,13 @@ class Metrics:
             if reason in by_reason or (gateway, str(reason)) in self._seen_reasons:
                 self._seen_reasons.add((gateway, str(reason)))
                 self.objects_refused.labels(gateway, str(reason)).set(by_reason.get(str(reason), 0))
+
+    def count_enforcing(self, gateway: str, by_verdict: Mapping[tuple[str, str], int]) -> None:
+        """Set the number of policies by status and reason, also to 0 for what no longer occurs."""
+        self._seen_verdicts |= {(gateway, *verdict) for verdict in by_verdict}
+        for seen, status, reason in self._seen_verdicts:
+            if seen == gateway:
+                self.policies.labels(gateway, status, reason).set(by_verdict.get((status, reason), 0))
 
     def expose(self) -> bytes:
         """Return everything in the text format."""

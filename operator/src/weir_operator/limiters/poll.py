@@ -139,13 +139,15 @@ def parse_status(body: bytes, address: str, gateway: str) -> LimiterReport:
                 "GET /status answers without format, instance, gateway, ready, rulesets or store.state"
             )
     applied = {name: _parse_ruleset(name, member) for name, member in rulesets.items()}
+    break_glass, glass_error = parse_break_glass(document.get("breakGlass"))
     return LimiterReport(
         address,
         instance,
         rulesets=applied,
         policies=parse_rules(document.get("rules")),
         counts=parse_counts(document.get("rules")),
-        break_glass=parse_break_glass(document.get("breakGlass")),
+        break_glass=break_glass,
+        break_glass_error=glass_error[:ERROR_MAX_CHARS],
         ready=ready,
         asked=_parse_asked(document),
         store_down=state == "Down",

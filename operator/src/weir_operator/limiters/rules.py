@@ -38,13 +38,13 @@ def parse_rules(entries: object) -> dict[str, PolicyRun]:
     return {policy: rules.run() for policy, rules in found.items()}
 
 
-def parse_break_glass(member: object) -> dict[str, Mode]:
-    """Return what break glass caps; a limiter too old for it has none."""
+def parse_break_glass(member: object) -> tuple[dict[str, Mode], str]:
+    """Return what break glass caps, and why it could not be read last; a limiter too old for it has none."""
     match member:
-        case {"modes": dict(modes)}:
-            return {str(key): _mode(word) for key, word in modes.items()}
+        case {"modes": dict(modes), "error": str() | None as error}:
+            return {str(key): _mode(word) for key, word in modes.items()}, error or ""
         case _:
-            return {}
+            return {}, ""
 
 
 @dataclass(slots=True)

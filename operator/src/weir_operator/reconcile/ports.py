@@ -180,6 +180,8 @@ class LimiterReport:
     """What the break-glass ConfigMap makes it cap, by `*`, `namespace/policy` or `namespace/policy/rule`."""
     counts: Mapping[RuleKey, RuleCounts] = field(default_factory=dict, compare=False)
     """What its rules did; changes with every request, too."""
+    break_glass_error: str = ""
+    """Why it cannot read that; it keeps what it read last."""
     ready: bool = True
     """Whether it decides; else it starts or drains."""
     asked: Asked | None = field(default=None, compare=False)

@@ -31,6 +31,8 @@ class Programming:
     """Of each limiter, in the order of the reports; empty when nothing was published."""
     store_faults: tuple[tuple[str, int], ...] = ()
     """What is wrong with the limiters' stores, each with how many limiters say so."""
+    glass_faults: tuple[tuple[str, int], ...] = ()
+    """Why break glass could not be read, likewise."""
 
     @property
     def limiters(self) -> str:
@@ -51,13 +53,15 @@ def programming_of(fleet: Fleet, required_revision: int | None, now_ms: int) -> 
     found = standings(fleet, required_revision)
     running = found.count(Standing.RUNS)
     faults = Counter(fault for report in fleet.reports for fault in report.store_faults)
+    glass = Counter(report.break_glass_error for report in fleet.reports if report.break_glass_error)
     message = f"{of(running, total)} run this generation"
     status, reason = Status.TRUE, Reason.PROGRAMMED
     if running < total:
         stale = now_ms - required_revision > STALE_AFTER_MS
         reason, why = _holdup(fleet.reports, found, fleet.ruleset_name, stale=stale)
         status, message = Status.FALSE, f"{message}; {why}"
-    return Programming(status, reason, message, running, total, found, tuple(sorted(faults.items())))
+    told = tuple(sorted(faults.items())), tuple(sorted(glass.items()))
+    return Programming(status, reason, message, running, total, found, *told)
 
 
 def _holdup(

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from weir_operator.api.intervening import parse_interventions
-from weir_operator.domain.conditions import Reason, Status
+from weir_operator.domain.conditions import ConditionType, Reason, Status
 from weir_operator.domain.limits import Mode
 from weir_operator.domain.outcomes import Outcome
 from weir_operator.domain.overriding import Override
@@ -145,6 +145,13 @@ def orphan_statuses(orphans: Orphans, now: datetime) -> list[Wanted]:
         for obj, outcome in orphans.overrides
     ]
     return policies + overrides
+
+
+def verdicts(statuses: Iterable[Wanted]) -> Counter[tuple[str, str]]:
+    """Count policies by what Enforcing says of them."""
+    conditions = (condition for wanted in statuses for condition in wanted.status["conditions"])
+    enforcing = (each for each in conditions if each["type"] == ConditionType.ENFORCING)
+    return Counter((str(each["status"]), str(each["reason"])) for each in enforcing)
 
 
 def refusals(outcomes: Iterable[Outcome]) -> Counter[str]:

@@ -69,6 +69,7 @@ def policy_status(subject: Subject, now: datetime) -> dict[str, Any]:
         status |= {"mode": str(mode), "ruleCount": len(names)}
         if mode is not Mode.DISABLED:
             message += _preflight_message(subject.programming)
+    message += _glass_message(subject.programming)
     if subject.by_hand:
         status[JUDGED_BY_HAND] = subject.by_hand
     return {**_document(subject, message, Reason.READY, now, (enforced,)), **status, **_stands(subject)}
@@ -182,8 +183,16 @@ def _ready_message(message: str, programming: Programming) -> str:
 
 
 def _preflight_message(programming: Programming) -> str:
-    faults = [f"{fault} ({of(count, programming.total)})" for fault, count in programming.store_faults]
-    return f"; the store is not set up as it must be: {_some(faults)}" if faults else ""
+    return _faults_message("the store is not set up as it must be", programming.store_faults, programming)
+
+
+def _glass_message(programming: Programming) -> str:
+    return _faults_message("break glass cannot be read, what it said last holds", programming.glass_faults, programming)
+
+
+def _faults_message(what: str, faults: Sequence[tuple[str, int]], programming: Programming) -> str:
+    counted = [f"{fault} ({of(count, programming.total)})" for fault, count in faults]
+    return f"; {what}: {_some(counted)}" if counted else ""
 
 
 def _ended(piece: Policy | Override | None, now: datetime) -> str | None:

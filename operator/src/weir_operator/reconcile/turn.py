@@ -50,7 +50,7 @@ from weir_operator.reconcile.publication import (
     without_replaced,
 )
 from weir_operator.reconcile.repairs import Repairs
-from weir_operator.reconcile.report import GatewayReport, orphan_statuses, refusals
+from weir_operator.reconcile.report import GatewayReport, orphan_statuses, refusals, verdicts
 from weir_operator.reconcile.rollout_report import rule_members
 from weir_operator.reconcile.rollouts import Rollouts
 from weir_operator.reconcile.store import Store
@@ -273,6 +273,7 @@ class GatewayTurn:
         for override in observed.group.overrides:
             current = store.current(OVERRIDES, override.meta)
             report.add_override(current, override, compiled.overrides[override.meta.id])
+        self._tools.metrics.count_enforcing(self._gateway.name, verdicts(report.statuses))
         self._reported = None
         try:
             postponed_s = await self._writer.write(report.statuses, self._has_news)

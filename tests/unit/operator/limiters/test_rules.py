@@ -44,8 +44,10 @@ def test_a_limiter_too_old_to_tell_is_no_witness_of_silence() -> None:
 
 def test_break_glass_is_read_where_there_is_any() -> None:
     member = {"modes": {"*": "Shadow", "t/p/a": "Disabled"}, "error": None, "resourceVersion": "7"}
-    assert parse_break_glass(member) == {"*": Mode.SHADOW, "t/p/a": Mode.DISABLED}
-    assert parse_break_glass(None) == {}
+    modes = {"*": Mode.SHADOW, "t/p/a": Mode.DISABLED}
+    assert parse_break_glass(member) == (modes, "")
+    assert parse_break_glass({**member, "error": "no YAML"}) == (modes, "no YAML")
+    assert parse_break_glass(None) == ({}, "")
 
 
 def test_a_limiter_without_rules_runs_nothing() -> None:

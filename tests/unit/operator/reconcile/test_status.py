@@ -101,6 +101,15 @@ def test_what_is_wrong_with_the_store_shows_in_what_ready_says_with_the_remedy()
     assert {conditions["Ready"]["status"] for conditions in said.values()} == {"True"}
 
 
+def test_break_glass_that_cannot_be_read_shows_in_every_mode() -> None:
+    programming = replace(RUNS, glass_faults=(("modes: not YAML", 2),))
+    expected = "; break glass cannot be read, what it said last holds: modes: not YAML (2 of 2 limiters)"
+    for mode in Mode:
+        status = policy_status(subject(programming, mode), NOW)
+        (ready,) = [c for c in status["conditions"] if c["type"] == "Ready"]
+        assert ready["message"].endswith(expected)
+
+
 def test_ready_never_says_enforced_of_what_a_lost_store_leaves_open() -> None:
     """D52: it says the same as Enforcing, word for word."""
     storeless = replace(EVERYWHERE, storeless=("a", "b"))

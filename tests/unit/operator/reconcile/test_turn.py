@@ -141,6 +141,21 @@ async def test_objects_that_no_gateway_takes_are_counted_too(world: Any) -> None
     assert world.metrics.registry.get_sample_value("weir_operator_objects_refused", sample) == 0
 
 
+async def test_policies_are_counted_by_what_enforcing_says(world: Any) -> None:
+    def count(status: str, reason: str) -> float | None:
+        sample = {"gateway": "edge", "enforcing": status, "reason": reason}
+        found: float | None = world.metrics.registry.get_sample_value("weir_operator_policies", sample)
+        return found
+
+    world.policy()
+    world.policy("other")
+    await world.settle()
+    assert count("True", "Enforcing") == 2
+    world.policy(mode="Shadow")
+    await world.settle()
+    assert (count("True", "Enforcing"), count("False", "ShadowMode")) == (1, 1)
+
+
 async def test_an_override_waits_for_its_policy_and_is_adopted_when_it_comes(world: Any) -> None:
     world.override(expiresAt="2027-01-01T00:00:00Z")
     await world.settle()
