@@ -86,7 +86,7 @@ def test_the_largest_spec_stays_within_the_cost_that_validation_may_have(cluster
 @pytest.mark.parametrize(
     ("kind", "short_name", "columns"),
     [
-        ("RateLimitPolicy", "rlpol", "NAME GATEWAY MODE ENFORCING LIMITERS READY AGE RULES WOULD-REJECT MESSAGE"),
+        ("RateLimitPolicy", "rlpol", "NAME GATEWAY MODE ENFORCING LIMITERS AGE RULES WOULD-REJECT"),
         ("RateLimitOverride", "rlovr", "NAME POLICY ACTION EXPIRES READY AGE MESSAGE"),
     ],
 )

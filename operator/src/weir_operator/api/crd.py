@@ -75,11 +75,9 @@ KINDS = (
             Column("Mode", ".spec.mode"),
             Column("Enforcing", '.status.conditions[?(@.type=="Enforcing")].status'),
             Column("Limiters", ".status.limiters"),
-            Column("Ready", f"{_READY}.status"),
             _AGE,
             Column("Rules", ".status.ruleCount", "integer", wide=True),
-            Column("Would-Reject", ".status.wouldReject", wide=True),
-            _MESSAGE,
+            Column("Would-Reject", ".status.wouldReject", wide=True),  # no message: a line fits into 80 columns
         ),
     ),
     Kind(
