@@ -16,8 +16,9 @@ pytestmark = pytest.mark.requirement("R42")
 
 RULES = [
     {"name": name, "key": [{"header": f"x-{name}"}], "limit": {"requests": 1, "period": "1h"}}
-    for name in ("burst", "monthly")
+    for name in ("burst", "monthly", "third")
 ]
+THIRD = RULES.pop()
 OFF = {"mode": "Disabled", "reason": "INC-42"}
 
 
@@ -67,9 +68,13 @@ def test_two_people_switch_two_rules_by_merge_patch_and_neither_undoes_the_other
     patch_status(policy, {"killSwitches": {"burst": None}}, by="alice")
     on(policy, "burst")
     assert passes(policy, "monthly")
-    enforcing = policy.condition("rlpol", "limits", "Enforcing")
-    assert (enforcing["status"], enforcing["reason"]) == ("False", "KillSwitch")
-    assert "bob" in enforcing["message"]
+
+    def shown() -> bool:
+        enforcing = policy.condition("rlpol", "limits", "Enforcing")
+        assert (enforcing["status"], enforcing["reason"]) == ("False", "KillSwitch")
+        return "bob" in enforcing["message"]
+
+    eventually(shown, LIVE_S, what="Enforcing says who")
 
 
 def test_two_people_switch_two_rules_by_server_side_apply(policy: Team) -> None:
@@ -96,7 +101,7 @@ def test_a_gitops_sync_neither_sees_nor_undoes_a_switch(policy: Team, side: list
     manifest = policy.policy(rules=RULES)
     policy.kubectl("apply", *side, "-f", "-", input=manifest)
     assert policy.kubectl("diff", *side, "-f", "-", input=manifest) == ""
-    edited = policy.policy(rules=[*RULES, RULES[0] | {"name": "third"}])
+    edited = policy.policy(rules=[*RULES, THIRD])
     policy.kubectl("apply", *side, "-f", "-", input=edited)
     policy.wait_ready()
     assert passes(policy, "burst")
@@ -159,6 +164,7 @@ def test_who_why_and_until_when_stand_in_an_event_the_log_and_a_metric(policy: T
 
 
 def events(team: Team, reason: str) -> Any:
-    """The Events of one reason on the policy."""
-    selector = f"involvedObject.name=limits,reason={reason}"
+    """The Events of one reason on the policy as it is now, not on a namesake before it."""
+    uid = team.get("rlpol", "limits")["metadata"]["uid"]
+    selector = f"involvedObject.uid={uid},reason={reason}"
     return json.loads(team.kubectl("get", "events", "--field-selector", selector, "-o", "json"))["items"]

@@ -58,7 +58,7 @@ class SwitchNews:
         """Tell what has changed since the last call."""
         known = {}
         for policy_id, obj in objects.items():
-            found = board.of(policy_id).interventions
+            found = board.meant(policy_id)
             uid = obj["metadata"]["uid"]
             before = self._known.get(policy_id)
             live = {name: each for name, each in found.kill_switches.items() if each.is_live(now.timestamp())}

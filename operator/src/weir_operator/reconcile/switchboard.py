@@ -39,11 +39,16 @@ class Switchboard:
 
     def __init__(self) -> None:
         self._read: dict[str, Read] = {}
+        self._meant: dict[str, Interventions] = {}
         self._next_expiry: int | None = None
 
     def of(self, policy_id: str) -> Read:
         """Return what was read of a policy."""
         return self._read.get(policy_id, NOTHING)
+
+    def meant(self, policy_id: str) -> Interventions:
+        """Return what of it names a rule that is there."""
+        return self._meant.get(policy_id, NO_INTERVENTIONS)
 
     def is_due(self, now_s: float) -> bool:
         """Whether a switch that was live has ended by itself."""
@@ -62,6 +67,7 @@ class Switchboard:
         policies = tuple(
             effective_policy(piece, self.of(piece.id).interventions.kill_switches, now_s) for piece in pieces
         )
+        self._meant = {piece.id: _known(piece, self.of(piece.id).interventions) for piece in pieces}
         told = dict(self._remarks(pieces))
         outcomes = {
             policy_id: _noting(outcome, told[policy_id]) if policy_id in told else outcome
@@ -90,6 +96,14 @@ class Switchboard:
                 ]
             if remarks:
                 yield piece.id, remarks
+
+
+def _known(piece: Policy, found: Interventions) -> Interventions:
+    if not found.kill_switches and not found.approvals:
+        return NO_INTERVENTIONS
+    unknown = {*unknown_rules(piece, found.kill_switches), *unknown_rules(piece, found.approvals)}
+    switches = {name: each for name, each in found.kill_switches.items() if name not in unknown}
+    return Interventions(switches, {name: each for name, each in found.approvals.items() if name not in unknown})
 
 
 def _noting(outcome: Outcome, remarks: list[str]) -> Outcome:

@@ -114,6 +114,7 @@ async def test_entries_that_mean_nothing_are_told_and_do_nothing(world: Any) -> 
     message = conditions["Accepted"]["message"]
     assert 'status.killSwitches["brust"] is ignored: there is no such rule, only burst' in message
     assert 'status.killSwitches["burst"] is ignored: mode: ' in message
+    assert told(world) == [], "nothing was switched off"
 
 
 async def test_who_why_and_until_when_is_told_when_it_is_set_changed_and_ended(world: Any) -> None:
