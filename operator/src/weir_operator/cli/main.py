@@ -11,9 +11,9 @@ import importlib.metadata
 import sys
 from collections.abc import Sequence
 
-from weir_operator.cli import capacity, kill, promote, unkill
+from weir_operator.cli import capacity, kill, promote, rollout, unkill
 
-_COMMANDS = (kill, unkill, promote, capacity)
+_COMMANDS = (rollout, kill, unkill, promote, capacity)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
