@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from weir_operator.domain.limits import Action
 from weir_operator.domain.override_numbers import Change, check_numbers, parse_factor
 from weir_operator.domain.override_subjects import Named, check_value, hash_subject, resolve, sources_of
-from weir_operator.domain.override_target import Selection, Target
+from weir_operator.domain.override_target import Selection, Target, one_entry_each
 from weir_operator.domain.overriding import NewLimit, Override, Subject
 from weir_operator.domain.problems import Problem, did_you_mean, invalid
 from weir_operator.domain.ruleset import Policy, Rule
@@ -65,7 +65,7 @@ def subject_places(spec: OverrideSpec, target: Target) -> dict[tuple[Subject, ..
 
 def still_fits(piece: Override, policy: Policy) -> bool:
     """Whether an already compiled override can stay beside `policy` as it runs now, however long the gateway holds."""
-    rules = [rule for rule in policy.rules if rule.name in piece.rules]
+    rules = [rule for rule in one_entry_each(policy) if rule.name in piece.rules]
     change = piece.limit if piece.limit is not None else piece.factor_milli
     named = [{item.source for item in subject} for subject in piece.subjects]
     return (

@@ -15,6 +15,12 @@ from weir_operator.domain.problems import Problem
 from weir_operator.domain.ruleset import Policy, Rule
 
 
+def one_entry_each(policy: Policy) -> list[Rule]:
+    """The rules, without the candidates of a rollout beside them that a kept policy has: limiters ask both anyway."""
+    first = {rule.name: rule for rule in reversed(policy.rules)}
+    return [rule for rule in policy.rules if first[rule.name] is rule]
+
+
 class Selection:
     """The rules that an override selects, and `keyed`: all that their keys are made of, sorted."""
 
@@ -42,7 +48,7 @@ class Target:
     def select(self, names: tuple[str, ...]) -> Selection:
         """The rules of these names, in the policy's order; no names = all rules."""
         if names not in self._selections:
-            rules = tuple(rule for rule in self.policy.rules if not names or rule.name in names)
+            rules = tuple(rule for rule in one_entry_each(self.policy) if not names or rule.name in names)
             self._selections[names] = Selection(rules)
         return self._selections[names]
 

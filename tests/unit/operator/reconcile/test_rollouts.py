@@ -11,8 +11,9 @@ from weir_operator.domain.evidence import RuleCounts, RuleKey
 from weir_operator.domain.ruleset import Rule
 from weir_operator.reconcile.ports import Waiting
 
-TIGHT = [{"name": "burst", "limit": {"requests": 1, "period": "1s"}}]
-WIDE = [{"name": "burst", "limit": {"requests": 9, "period": "1s"}}]
+KEY = [{"header": "x-api-key"}]
+TIGHT = [{"name": "burst", "key": KEY, "limit": {"requests": 1, "period": "1s"}}]
+WIDE = [{"name": "burst", "key": KEY, "limit": {"requests": 9, "period": "1s"}}]
 MANUAL = {"onChange": "Shadow"}
 AUTOMATIC = {
     "promote": "Automatic",
@@ -167,6 +168,8 @@ async def test_a_refused_edit_keeps_the_rollout_as_it_is(world: Any) -> None:
     await world.settle()
     world.policy(rules=TIGHT, rollout=MANUAL)
     await world.settle()
+    world.override(permanent=True)
+    await world.settle()
     before, said = entries(world), rule_status(world)
     world.policy(rules=[{"name": "burst", "limit": {"requests": 0, "period": "1s"}}], rollout=MANUAL)
     await world.settle()
@@ -174,6 +177,8 @@ async def test_a_refused_edit_keeps_the_rollout_as_it_is(world: Any) -> None:
     await world.settle()
     assert entries(world) == before
     assert rule_status(world) == said
+    (override,) = world.live().ruleset.overrides
+    assert override.rules == ("burst",)
 
 
 @pytest.mark.requirement("R43", "R42")
