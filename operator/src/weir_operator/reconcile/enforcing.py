@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weir_operator.domain.conditions import Reason, Status
-from weir_operator.domain.limits import FailureMode, Scope
+from weir_operator.domain.limits import FailureMode, Mode, Scope
 from weir_operator.domain.ruleset import Policy, Rule
 from weir_operator.reconcile.coverage import Coverage
 from weir_operator.reconcile.fleet import of, rfc3339, some
@@ -41,7 +41,9 @@ def enforcing(
         return Status.FALSE, Reason.NOT_PROGRAMMED, f"no limiter should run it: see Accepted{_still(coverage)}"
     held = [rule for rule in piece.rules if rule.name not in {weakness.rule for weakness in weak}]
     if not held:
-        return Status.FALSE, chief(weak), explain(weak, alone=True) + _still(coverage) + _silence(coverage)
+        counts = any(weakness.mode is Mode.SHADOW for weakness in weak)  # a rule that is off looks at no request
+        silence = _silence(coverage) if counts else ""
+        return Status.FALSE, chief(weak), explain(weak, alone=True) + _still(coverage) + silence
     partly = f"; {explain(weak)}" if weak else ""
     failing = [rule for rule in held if rule.scope is not Scope.INSTANCE]
     if coverage.storeless and failing:
