@@ -59,6 +59,8 @@ class Ledger:
 
     def __init__(self, now_s: float) -> None:
         self._since_ms = int(now_s * 1000)
+        self.heard = 0
+        """Rises whenever a count has changed."""
         self.counted = False
         """Whether anything was, since whoever asks has set it back."""
         self._heard: dict[str, Mapping[RuleKey, RuleCounts]] = {}
@@ -124,7 +126,7 @@ class Ledger:
         self._samples.pop(key, None)
 
     def _count(self, key: RuleKey, counts: RuleCounts, before: RuleCounts | None) -> None:
-        self.counted = True
+        self.counted, self.heard = True, self.heard + 1
         total = self._totals.setdefault(key, _Total())
         if before is not None and counts.since_ms == before.since_ms and counts.requests >= before.requests:
             total.add(counts, before)

@@ -31,7 +31,10 @@ def rule_members(policy_id: str, rollouts: Rollouts, now_s: float) -> Mapping[st
     standing = rollouts.of(policy_id)
     if standing is None or standing.frozen:
         return {}
-    before = dict(standing.shown)
+    heard = rollouts.ledger.heard
+    if standing.said is not None and standing.heard == heard and now_s < standing.reword_s:
+        return standing.said
+    standing.heard, before = heard, dict(standing.shown)
     found = {state.name: _evidence(policy_id, standing, state, rollouts, now_s) for state in standing.states.values()}
     same = all(found[name] is before.get(name) for name in found)
     if standing.said is not None and same and now_s < standing.reword_s:

@@ -47,6 +47,8 @@ class Standing:
     """What was last said of each rule's evidence."""
     said: Mapping[str, Any] | None = None
     """What was last said of the rules; None: something has changed since."""
+    heard: int = 0
+    """How much had been counted by then: `Ledger.heard`."""
     reword_s: float = float("inf")
     """When time alone changes it."""
 
