@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two fields of status that are people's: who may write them, in whose name, and who may not."""
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from lab.cluster import KubectlError
+from lab.cluster import Cluster, KubectlError
 from lab.switching import apply_switches, patch_status, switches_of
 from lab.team import Team
+from lab.waiting import eventually
 
 pytestmark = pytest.mark.requirement("R42")
 
@@ -23,6 +26,20 @@ def policy(team: Team) -> Team:
     team.environment.operator.part.kill()
     team.apply(team.policy(rules=RULES))
     return team
+
+
+@pytest.fixture
+def unsigned(cluster: Cluster) -> Iterator[None]:
+    """The API server as one without MutatingAdmissionPolicy: it writes nobody's name."""
+    binding = ("mutatingadmissionpolicybinding", "weir-authors")
+    if not cluster.serves("admissionregistration.k8s.io/v1", "mutatingadmissionpolicybindings"):
+        yield  # as this server is
+        return
+    found = json.loads(cluster.kubectl("get", *binding, "-o", "json"))
+    kept = {member: found["metadata"][member] for member in ("name", "labels")}
+    cluster.kubectl("delete", *binding)
+    yield
+    cluster.kubectl("create", "-f", "-", input=json.dumps(found | {"metadata": kept}))
 
 
 def test_an_entry_bears_its_authors_name_whatever_he_writes(policy: Team) -> None:
@@ -85,4 +102,20 @@ def test_the_operator_neither_adds_nor_changes_nor_ends_what_people_wrote(policy
 def test_the_operator_may_remove_what_ends_by_itself_and_write_its_own_fields(policy: Team) -> None:
     patch_status(policy, {"killSwitches": {"burst": LIVE, "monthly": PAST}}, by="alice")
     patch_status(policy, {"killSwitches": {"monthly": None}, "limiters": "1/1"}, by=OPERATOR)
+    assert switches_of(policy) == {"burst": LIVE | {"by": "alice"}}
+
+
+@pytest.mark.usefixtures("unsigned")
+def test_where_the_api_server_signs_nothing_people_write_their_own_name(policy: Team) -> None:
+    def refused(entry: Any) -> bool:
+        try:
+            patch_status(policy, {"killSwitches": {"burst": entry}}, by="alice")
+        except KubectlError as refusal:
+            return "must be your own user name: alice" in str(refusal)
+        patch_status(policy, {"killSwitches": {"burst": None}}, by="alice")  # else the next try changes nothing
+        return False
+
+    eventually(lambda: refused(LIVE), 30, what="the API server has stopped to sign")
+    assert refused(LIVE | {"by": "root"})
+    patch_status(policy, {"killSwitches": {"burst": LIVE | {"by": "alice"}}}, by="alice")
     assert switches_of(policy) == {"burst": LIVE | {"by": "alice"}}
