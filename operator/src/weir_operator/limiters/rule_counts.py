@@ -26,7 +26,7 @@ def parse_counts(entries: object) -> dict[RuleKey, RuleCounts]:
                 "rejected": int(rejected),
             }:
                 key = RuleKey(policy, rule, entry.get("slot"), version)
-                enforced = entry.get("enforced", 0)
+                enforced = entry.get("enforced", requests)  # who does not say makes a rollback milder, not impossible
                 top = _parse_top(entry.get("top"))
                 subjects = _parse_subjects(entry.get("subjects"), len(top))
                 found[key] = RuleCounts(since_ms, requests, would_reject, rejected, _count(enforced), subjects, top)
