@@ -127,6 +127,7 @@ def test_silence_says_since_when() -> None:
     assert enforcing(policy(OPEN), unmatched, (SHADOWED,))[2].endswith(
         f"; no request has matched spec.match since {NOON}"
     )
+    assert enforcing(policy(OPEN), unmatched, (OFF,))[2].endswith("nothing is refused")
 
 
 def test_a_policy_that_goes_to_shadow_says_where_it_still_refuses() -> None:
