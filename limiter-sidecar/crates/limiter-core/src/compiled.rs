@@ -10,6 +10,7 @@ mod mode_build;
 mod names;
 mod override_build;
 mod rule_build;
+mod shift;
 
 use std::collections::HashMap;
 
@@ -25,6 +26,7 @@ use crate::subject::{BucketKey, HashKey, Identity, KeySpec, PolicyTag, RuleId, S
 
 pub use lasting::Lasting;
 pub(crate) use names::ItemName;
+pub(crate) use shift::{Shift, Stage};
 
 /// A whole ruleset. Put it behind an `Arc`; nothing in it changes.
 #[derive(Debug)]
@@ -67,6 +69,8 @@ pub struct Rule {
     pub(crate) name: Box<str>,
     pub(crate) ordinal: usize,
     pub(crate) mode: Mode,
+    /// How that differs by request and by time; most rules have nothing of it.
+    pub(crate) shift: Option<Box<Shift>>,
     pub(crate) slot: Option<Slot>,
     pub(crate) version: Option<Box<str>>,
     pub(crate) id: RuleId,
@@ -257,9 +261,14 @@ impl Rule {
         self.ordinal
     }
 
-    /// The effective mode.
+    /// What holds for requests outside its stage, before switches.
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// What holds for requests outside its stage at `now_s`, after switches.
+    pub fn mode_at(&self, now_s: u64) -> Mode {
+        self.shift.as_ref().map_or(self.mode, |shift| self.mode.min(shift.cap_at(now_s)))
     }
 
     /// What tells its subjects apart.
@@ -267,9 +276,19 @@ impl Rule {
         &self.key
     }
 
-    /// Whether it can refuse a request.
-    pub fn enforces(&self) -> bool {
-        self.mode == Mode::Enforce
+    /// Whether it holds anything for some request at some time that is not [`Mode::Disabled`].
+    pub(crate) fn may_act(&self) -> bool {
+        self.strongest() != Mode::Disabled
+    }
+
+    /// Whether it can refuse some request at some time.
+    pub(crate) fn may_enforce(&self) -> bool {
+        self.strongest() == Mode::Enforce
+    }
+
+    fn strongest(&self) -> Mode {
+        let staged = self.shift.as_ref().and_then(|shift| shift.stage.as_ref()).map(|stage| stage.mode);
+        staged.map_or(self.mode, |staged| staged.max(self.mode))
     }
 
     /// Where it is counted.

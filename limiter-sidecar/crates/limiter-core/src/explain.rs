@@ -179,7 +179,7 @@ fn explain_rule<'r>(rule: &RuleUse<'r>, request: Request<'_>, path: &NormalPath)
     RuleExplanation {
         policy: rule.policy.id(),
         rule: rule.rule.name(),
-        mode: rule.rule.mode().as_str(),
+        mode: rule.mode.as_str(),
         outcome,
         key: key.collect(),
         limit: check.map(|check| check.limit.doc()),

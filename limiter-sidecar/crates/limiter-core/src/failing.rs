@@ -27,7 +27,7 @@ impl Judged<'_, '_> {
     }
 
     fn closes(&self) -> bool {
-        self.failed() && self.rule.rule.enforces() && self.rule.rule.on_store_failure() == OnStoreFailure::Closed
+        self.failed() && self.rule.enforces() && self.rule.rule.on_store_failure() == OnStoreFailure::Closed
     }
 
     /// How long the limiter's own share makes the client wait, if it refuses.
@@ -63,7 +63,7 @@ impl<'r> Prepared<'r> {
         let closed = closing(true).or_else(|| closing(false));
         let waits: Vec<_> = judged.iter().map(Judged::wait).collect();
         let refusing = longest(self.rules(), &waits);
-        let enforcing = || judged.iter().filter(|judged| judged.rule.rule.enforces());
+        let enforcing = || judged.iter().filter(|judged| judged.rule.enforces());
         let decision = if closed.is_some() {
             Decision::Closed
         } else if refusing.is_some() {

@@ -67,7 +67,7 @@ pub(crate) fn sf_string(text: &str) -> Option<String> {
 
 fn show<'p, 'r>(rule: &'p RuleUse<'r>, reply: Option<CheckReply>, outcome: Outcome) -> Option<Shown<'p, 'r>> {
     match rule.standing {
-        Standing::Check(check) if rule.rule.enforces() && rule.rule.is_public() => {
+        Standing::Check(check) if rule.enforces() && rule.rule.is_public() => {
             // The limit that was applied.
             let share = check.limit.local().filter(|_| outcome.is_local());
             Some(Shown { rule, check: Check { limit: share.unwrap_or(check.limit), ..check }, reply: reply? })
@@ -88,9 +88,8 @@ fn tightest<'p, 'r>(shown: impl Iterator<Item = Shown<'p, 'r>>) -> Option<Shown<
 /// The name by which this rule differs from every other public rule that matches the request, whatever was decided,
 /// so that a route's fields keep their names.
 fn item<'r>(prepared: &Prepared<'r>, rule: &'r Rule) -> &'r crate::compiled::ItemName {
-    let is_other = |other: &&RuleUse<'r>| {
-        other.rule.enforces() && other.rule.is_public() && other.rule.ordinal() != rule.ordinal()
-    };
+    let is_other =
+        |other: &&RuleUse<'r>| other.enforces() && other.rule.is_public() && other.rule.ordinal() != rule.ordinal();
     rule.items.among(prepared.rules().iter().filter(is_other).map(|other| &other.rule.items))
 }
 

@@ -18,7 +18,7 @@ impl Verdict {
     /// The same of the rules of one scope alone.
     pub fn hold_in_us(&self, prepared: &Prepared<'_>, scope: Scope) -> u64 {
         let ours = prepared.rules().iter().zip(self.holds_us());
-        let ours = ours.filter(|(rule, _)| self.named.is_none() && rule.rule.enforces() && rule.rule.scope() == scope);
+        let ours = ours.filter(|(rule, _)| self.named.is_none() && rule.enforces() && rule.rule.scope() == scope);
         ours.map(|(_, hold_us)| hold_us).max().unwrap_or_default()
     }
 
@@ -57,7 +57,7 @@ impl Verdict {
         if self.named.is_some() {
             return None;
         }
-        let enforces = |rule: &RuleUse<'_>| rule.rule.enforces();
+        let enforces = |rule: &RuleUse<'_>| rule.enforces();
         let holds = prepared.rules().iter().zip(self.holds_us()).enumerate();
         let holding = holds.filter(|(_, (rule, hold_us))| enforces(rule) && *hold_us > 0);
         holding.map(|(place, (_, hold_us))| (place, hold_us)).reduce(

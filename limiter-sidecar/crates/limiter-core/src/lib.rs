@@ -7,6 +7,7 @@
 //! [`Prepared::respond`] says what the client gets.
 #![forbid(unsafe_code)]
 
+pub mod breakglass;
 pub mod calendar;
 pub mod claims;
 pub mod compiled;
@@ -33,6 +34,7 @@ mod samples;
 pub mod subject;
 pub mod verdict;
 
+pub use breakglass::{BreakGlass, Caps};
 pub use claims::{Claim, Claims, NoClaims, PayloadPlace};
 pub use compiled::{Lasting, Policy, Rule, Ruleset};
 pub use limit::Limit;

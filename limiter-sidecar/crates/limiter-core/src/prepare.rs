@@ -6,7 +6,8 @@
 mod calls;
 mod split;
 
-use crate::compiled::{Missing, Policy, Rule, Ruleset};
+use crate::breakglass::Caps;
+use crate::compiled::{Missing, Policy, Rule, Ruleset, Stage};
 use crate::limit::Limit;
 use crate::matching::{NormalHost, NormalPath};
 use crate::overrides::{Effect, Override, ValueDigest, digest_of};
@@ -37,6 +38,8 @@ pub struct RuleUse<'r> {
     pub policy: &'r Policy,
     /// The rule.
     pub rule: &'r Rule,
+    /// What holds for this request: never [`Mode::Disabled`].
+    pub mode: Mode,
     /// What it does.
     pub standing: Standing<'r>,
     /// The request names a plan that the rule does not list; it gets the rule's own limit.
@@ -81,6 +84,11 @@ impl Ruleset {
     /// Finds the rules that apply to a request and what must be counted. `now_us`: µs since the epoch by the store's clock as
     /// far as it is known, for overrides and calendars.
     pub fn prepare(&self, request: &Request<'_>, now_us: u64) -> Prepared<'_> {
+        self.prepare_under(None, request, now_us)
+    }
+
+    /// The same while the glass is broken: no rule is stronger than its cap.
+    pub fn prepare_under(&self, caps: Option<&Caps>, request: &Request<'_>, now_us: u64) -> Prepared<'_> {
         let path = NormalPath::new(request.path);
         let policies = self.index().matches(request.method, &NormalHost::new(request.host), &path);
         let mut prepared = Prepared { matched: !policies.is_empty(), rules: Vec::new(), keys: Vec::new(), now_us };
@@ -100,18 +108,23 @@ impl Ruleset {
         for policy in policies.into_iter().filter_map(|place| self.policies().get(place)) {
             preparation.enter(policy);
             let exempt = policy.exempts(&preparation.identity);
-            for rule in policy.rules().iter().filter(|rule| rule.mode() != Mode::Disabled) {
+            for rule in policy.rules() {
+                let mode = preparation.mode(policy, rule, caps);
+                if mode == Mode::Disabled {
+                    continue;
+                }
                 prepared.rules.push(if exempt {
                     RuleUse {
                         policy,
                         rule,
+                        mode,
                         standing: Standing::Exempt,
                         unknown_plan: false,
                         missing_key: false,
                         applied_override: None,
                     }
                 } else {
-                    preparation.rule(policy, rule, &mut prepared.keys)
+                    preparation.rule(policy, (rule, mode), &mut prepared.keys)
                 });
             }
         }
@@ -141,7 +154,40 @@ impl<'r: 'q, 'q> Preparation<'r, 'q> {
         self.digests.retain(|(source, _)| !source.needs_captures());
     }
 
-    fn rule(&mut self, policy: &'r Policy, rule: &'r Rule, keys: &mut Vec<BucketKey>) -> RuleUse<'r> {
+    /// What holds for this request and now.
+    fn mode(&mut self, policy: &'r Policy, rule: &'r Rule, caps: Option<&Caps>) -> Mode {
+        let cap = caps.map_or(Mode::Enforce, |caps| caps.of(rule));
+        let Some(shift) = &rule.shift else { return rule.mode.min(cap) };
+        let cap = cap.min(shift.cap_at(self.now_s));
+        match &shift.stage {
+            Some(stage) if cap != Mode::Disabled && self.is_staged(policy, rule, stage) => stage.mode.min(cap),
+            _ => rule.mode.min(cap),
+        }
+    }
+
+    /// Whether the request is one of the stage's. Where another entry of the rule's name judges for both, the request counts
+    /// as what it is by that entry's plans and key.
+    fn is_staged(&mut self, policy: &'r Policy, rule: &'r Rule, stage: &'r Stage) -> bool {
+        let judge = stage.judge.and_then(|place| policy.rules().get(place)).unwrap_or(rule);
+        let by_plan = !stage.plans.is_empty()
+            && judge.plans.as_ref().is_some_and(|plans| {
+                self.identity.value(&plans.from).is_some_and(|plan| stage.has_plan(plan.as_bytes()))
+            });
+        by_plan
+            || stage.takes_all()
+            || (stage.percent > 0 && self.subject_or_shared(judge).is_some_and(|subject| stage.takes(subject)))
+    }
+
+    /// Who the rule counts the request for, if anybody.
+    fn subject_or_shared(&mut self, rule: &'r Rule) -> Option<Subject> {
+        match (rule.everyone, rule.missing) {
+            (Some(everyone), _) => Some(everyone.subject()),
+            (None, Missing::Share(shared)) => Some(self.subject(rule).unwrap_or_else(|_| shared.subject())),
+            (None, _) => self.subject(rule).ok(),
+        }
+    }
+
+    fn rule(&mut self, policy: &'r Policy, (rule, mode): (&'r Rule, Mode), keys: &mut Vec<BucketKey>) -> RuleUse<'r> {
         let plan = rule.plan(&self.identity);
         let found = self.applied_override(rule);
         let standing = match found.map(|entry| &entry.effect) {
@@ -160,7 +206,7 @@ impl<'r: 'q, 'q> Preparation<'r, 'q> {
             Standing::Exempt | Standing::Blocked { .. } => false,
         };
         let applied_override = found.map(|entry| &*entry.id);
-        RuleUse { policy, rule, standing, unknown_plan: plan.unknown, missing_key, applied_override }
+        RuleUse { policy, rule, mode, standing, unknown_plan: plan.unknown, missing_key, applied_override }
     }
 
     /// `limits`: those of the subject; `plan`: which of them.
@@ -276,9 +322,14 @@ impl<'r> Prepared<'r> {
 }
 
 impl RuleUse<'_> {
+    /// Whether the rule can refuse this request.
+    pub fn enforces(&self) -> bool {
+        self.mode == Mode::Enforce
+    }
+
     /// Whether this rule refuses the request whatever the store says.
     pub fn refuses_alone(&self) -> bool {
-        self.rule.enforces() && matches!(self.standing, Standing::Blocked { .. } | Standing::DeniedMissingKey(_))
+        self.enforces() && matches!(self.standing, Standing::Blocked { .. } | Standing::DeniedMissingKey(_))
     }
 }
 

@@ -147,7 +147,7 @@ fn violated<'a>(prepared: &Prepared<'a>, verdict: &Verdict) -> Vec<&'a str> {
     };
     let judged = prepared.rules().iter().zip(&verdict.outcomes);
     judged
-        .filter(|(rule, outcome)| rule.rule.enforces() && rule.rule.is_public() && refusing(outcome))
+        .filter(|(rule, outcome)| rule.enforces() && rule.rule.is_public() && refusing(outcome))
         .map(|(rule, _)| headers::item_name(prepared, rule.rule))
         .collect()
 }

@@ -110,7 +110,7 @@ impl<'r> Prepared<'r> {
     fn metadata(&self, verdict: &Verdict) -> Metadata<'r> {
         let fewest = || {
             let checked = self.rules().iter().zip(&verdict.checks).filter_map(|(rule, check)| Some((rule, (*check)?)));
-            let enforcing = checked.filter(|(rule, _)| rule.rule.enforces());
+            let enforcing = checked.filter(|(rule, _)| rule.enforces());
             enforcing.min_by_key(|(_, check)| check.remaining).map(|(rule, _)| rule)
         };
         let rule = match verdict.named {
@@ -127,13 +127,13 @@ impl<'r> Prepared<'r> {
                 Decision::Local => "local",
                 Decision::Closed => "closed",
             },
-            mode: rule.map_or("", |rule| rule.rule.mode().as_str()),
+            mode: rule.map_or("", |rule| rule.mode.as_str()),
         }
     }
 }
 
 fn is_shown(rule: &RuleUse<'_>) -> bool {
-    rule.rule.enforces() && rule.rule.is_public()
+    rule.enforces() && rule.rule.is_public()
 }
 
 /// The refusal without the rate limit fields. gRPC has its own status and no body that a client would read.

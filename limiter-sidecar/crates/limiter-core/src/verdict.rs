@@ -154,7 +154,7 @@ impl Prepared<'_> {
             let mut refused = false;
             for (check, answer) in checks.iter().zip(&reply.checks) {
                 let Some(place) = places.get(*check).copied() else { continue };
-                refused |= !answer.ok && self.rules()[place].rule.enforces();
+                refused |= !answer.ok && self.rules()[place].enforces();
                 joined[place] = Some(*answer);
             }
             if reply.allowed == refused {
@@ -175,7 +175,7 @@ impl Prepared<'_> {
 pub(crate) fn counted_outcome(rule: &RuleUse<'_>, check: Option<CheckReply>) -> Option<Outcome> {
     match check {
         Some(check) if check.ok => Some(Outcome::Allowed),
-        Some(_) if rule.rule.enforces() => Some(Outcome::Rejected),
+        Some(_) if rule.enforces() => Some(Outcome::Rejected),
         Some(_) => Some(Outcome::WouldReject),
         None => local_outcome(rule),
     }
@@ -188,7 +188,7 @@ fn local_outcome(rule: &RuleUse<'_>) -> Option<Outcome> {
         Standing::Exempt => Some(Outcome::Exempt),
         Standing::SkippedMissingKey => Some(Outcome::SkippedMissingKey),
         Standing::Blocked { .. } => Some(Outcome::Blocked),
-        Standing::DeniedMissingKey(_) if rule.rule.enforces() => Some(Outcome::Rejected),
+        Standing::DeniedMissingKey(_) if rule.enforces() => Some(Outcome::Rejected),
         Standing::DeniedMissingKey(_) => Some(Outcome::WouldReject),
     }
 }
@@ -207,7 +207,7 @@ pub(crate) fn longest(rules: &[RuleUse<'_>], waits: &[Option<Wait>]) -> Option<u
     let mut named: Option<(usize, Wait)> = None;
     for (place, (rule, wait)) in rules.iter().zip(waits).enumerate() {
         if let Some(wait) = *wait
-            && rule.rule.enforces()
+            && rule.enforces()
             && named.is_none_or(|(_, longest)| wait > longest)
         {
             named = Some((place, wait));

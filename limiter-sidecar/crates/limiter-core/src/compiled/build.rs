@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use super::{Exemption, Policy, Rule, Ruleset, key_build, lasting, mode_build, override_build, rule_build};
 use crate::hex;
 use crate::matching::{HostPattern, Index, MethodSet, PathPattern, Route};
-use crate::ruleset::{Document, ExemptDoc, Mode, PolicyDoc, RouteDoc, RulesetError};
+use crate::ruleset::{Document, ExemptDoc, PolicyDoc, RouteDoc, RulesetError};
 use crate::subject::{HashKey, KeySpec, PolicyTag};
 
 /// Revisions stay below this: they are ms since the epoch, and nothing may push them out of what every reader counts
@@ -49,8 +49,10 @@ pub(super) fn ruleset(document: &Document, hash_key: &HashKey) -> Result<Ruleset
         }
         let hosts = hosts(doc, &path)?;
         let routes = routes(doc, &path)?;
-        policies.push(builder.policy(doc, &routes, &path)?);
-        if doc.rules.iter().any(|rule| rule.mode != Mode::Disabled) {
+        let policy = builder.policy(doc, &routes, &path)?;
+        let acts = policy.rules.iter().any(Rule::may_act);
+        policies.push(policy);
+        if acts {
             index.insert(place, &hosts, &routes);
         }
         all_hosts.push(hosts);
@@ -87,6 +89,7 @@ impl Builder<'_> {
             mode_build::check(rule, doc, &path)?;
             rules.push(rule_build::rule(self, &doc.id, rule, &path)?);
         }
+        mode_build::note_judges(&mut rules);
         if doc.response.documentation.as_ref().is_some_and(|url| !is_https(url)) {
             return Err(RulesetError::invalid(format!("{path}.response.documentation"), "must be an https URL"));
         }

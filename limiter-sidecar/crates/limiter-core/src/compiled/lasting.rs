@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Policy, Rule};
 use crate::matching::HostPattern;
-use crate::ruleset::{Algorithm, Mode, Scope};
+use crate::ruleset::{Algorithm, Scope};
 
 /// How far a rule's refusals can be relied on until their wait is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +38,7 @@ struct Meetings<'h> {
 
 /// Notes for each rule of each policy whether its refusals last. `hosts`: those of each policy.
 pub(super) fn note(policies: &mut [Policy], hosts: &[Vec<HostPattern>]) {
-    let acting = |policy: &Policy| policy.rules.iter().any(|rule| rule.mode != Mode::Disabled);
+    let acting = |policy: &Policy| policy.rules.iter().any(Rule::may_act);
     let holding = |policy: &Policy| policy.rules.iter().any(holds);
     let all = Meetings::of(policies, hosts, acting);
     let holders = Meetings::of(policies, hosts, holding);
@@ -58,12 +58,12 @@ pub(super) fn note(policies: &mut [Policy], hosts: &[Vec<HostPattern>]) {
 /// Whether requests wait for it.
 fn holds(rule: &Rule) -> bool {
     let leaks = rule.limits.first().is_some_and(|limit| limit.algorithm() == Algorithm::LeakyBucket);
-    rule.mode == Mode::Enforce && leaks
+    rule.may_enforce() && leaks
 }
 
 /// Whether a request may count for two subjects of one policy.
 fn counts_for_several(policy: &Policy) -> bool {
-    let counted = policy.rules.iter().filter(|rule| rule.mode != Mode::Disabled && rule.scope == Scope::Region);
+    let counted = policy.rules.iter().filter(|rule| rule.may_act() && rule.scope == Scope::Region);
     counted.map(|rule| rule.key_group).collect::<HashSet<_>>().len() > 1
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checks what the rules of the document say of modes: versions, stages, switches.
 
+use super::{Rule, Stage};
 use crate::ruleset::{Mode, PolicyDoc, RuleDoc, RulesetError, StageDoc, SwitchDoc};
 
 const VERSION_DIGITS: usize = 12;
@@ -15,6 +16,29 @@ pub(super) fn check(doc: &RuleDoc, policy: &PolicyDoc, path: &str) -> Result<(),
         check_stage(stage, &|plan| is_plan(policy, &doc.name, plan), &format!("{path}.stage"))?;
     }
     doc.switches.iter().enumerate().try_for_each(|(place, switch)| check_switch(*switch, path, place))
+}
+
+/// Notes for the entry of before in each pair which entry says who is in the stage: the one that enforces there.
+pub(super) fn note_judges(rules: &mut [Rule]) {
+    let enforcing = |rule: &Rule| stage_of(rule).is_some_and(|stage| stage.mode == Mode::Enforce);
+    let judges: Vec<Option<usize>> = rules
+        .iter()
+        .map(|rule| match stage_of(rule) {
+            Some(stage) if stage.mode != Mode::Enforce => {
+                rules.iter().position(|other| other.name == rule.name && enforcing(other))
+            }
+            _ => None,
+        })
+        .collect();
+    for (rule, judge) in rules.iter_mut().zip(judges) {
+        if let Some(stage) = rule.shift.as_mut().and_then(|shift| shift.stage.as_mut()) {
+            stage.judge = judge;
+        }
+    }
+}
+
+fn stage_of(rule: &Rule) -> Option<&Stage> {
+    rule.shift.as_ref().and_then(|shift| shift.stage.as_ref())
 }
 
 fn check_stage(stage: &StageDoc, is_plan: &dyn Fn(&str) -> bool, path: &str) -> Result<(), RulesetError> {

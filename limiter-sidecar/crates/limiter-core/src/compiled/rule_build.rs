@@ -2,7 +2,7 @@
 //! From a rule of the document to a rule that decides.
 
 use super::build::{Builder, route};
-use super::{Lasting, Missing, Plans, Rule, key_build, names::ItemNames};
+use super::{Lasting, Missing, Plans, Rule, Shift, key_build, names::ItemNames};
 use crate::limit::{Limit, MAX_SHARE_MILLI, Share};
 use crate::overrides::Overrides;
 use crate::ruleset::{LimitDoc, OnMissingKey, OnStoreFailure, PlansDoc, RuleDoc, RulesetError};
@@ -32,6 +32,7 @@ pub(super) fn rule(builder: &mut Builder<'_>, policy: &str, doc: &RuleDoc, path:
         name: doc.name.as_str().into(),
         ordinal,
         mode: doc.mode,
+        shift: Shift::of(policy, &doc.name, doc.stage.as_ref(), &doc.switches),
         slot: doc.slot,
         version: doc.version.as_deref().map(Into::into),
         id: rule_id(policy, (&doc.name, doc.slot), doc.limit.algorithm(), &key),

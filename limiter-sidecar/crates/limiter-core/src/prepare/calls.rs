@@ -64,7 +64,7 @@ impl Prepared<'_> {
             });
             if let Some((_, call)) = calls.get_mut(known) {
                 let demand = check.limit.demand(check.cost, self.now_us);
-                call.push(place, *key, rule.rule.id, rule.rule.enforces(), &demand);
+                call.push(place, *key, rule.rule.id, rule.enforces(), &demand);
             }
         }
         calls.into_iter().map(|(_, call)| call).collect()
@@ -86,7 +86,7 @@ impl Prepared<'_> {
             let share = check.limit.local().filter(|_| rule.rule.scope() == Scope::Region && !is_answered(place))?;
             let demand = share.demand(check.cost, self.now_us);
             let key = *self.keys.get(check.key)?;
-            Some((place, Charge { key, id: rule.rule.id, enforcing: rule.rule.enforces(), demand }))
+            Some((place, Charge { key, id: rule.rule.id, enforcing: rule.enforces(), demand }))
         };
         let (checks, charges) = self.checks().enumerate().filter_map(charge).unzip();
         LocalCall { charges, checks }
@@ -96,7 +96,7 @@ impl Prepared<'_> {
     pub(crate) fn charges(&self) -> Vec<Charge<BucketKey>> {
         let charge = |(rule, check): (&RuleUse<'_>, Check<'_>)| {
             let demand = check.limit.demand(check.cost, self.now_us);
-            Some(Charge { key: *self.keys.get(check.key)?, id: rule.rule.id, enforcing: rule.rule.enforces(), demand })
+            Some(Charge { key: *self.keys.get(check.key)?, id: rule.rule.id, enforcing: rule.enforces(), demand })
         };
         self.checks().filter_map(charge).collect()
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 mod calls;
 mod keys;
+mod modes;
 
 use serde_json::{Value, json};
 

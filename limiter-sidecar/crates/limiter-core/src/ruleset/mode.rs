@@ -3,15 +3,15 @@
 
 use serde::Deserialize;
 
-/// Whether a rule acts.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash)]
+/// Whether a rule acts. The weakest comes first: where several hold, it is the least of them.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mode {
-    /// Refuses.
-    Enforce,
-    /// Counts what it would refuse.
-    Shadow,
     /// Costs nothing and does nothing.
     Disabled,
+    /// Counts what it would refuse.
+    Shadow,
+    /// Refuses.
+    Enforce,
 }
 
 impl Mode {

@@ -127,6 +127,14 @@ impl HashKey {
     }
 }
 
+impl Subject {
+    /// A number that differs between subjects, of 96 of their bits.
+    pub(crate) fn digits(self) -> u64 {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, ..] = self.0;
+        u64::from_be_bytes([a, b, c, d, e, f, g, h]) ^ u64::from_be_bytes([i, j, k, l, m, n, o, p]).rotate_left(4)
+    }
+}
+
 impl PolicyTag {
     /// The tag of a policy id.
     pub fn of(policy: &str) -> Self {
@@ -147,6 +155,15 @@ impl BucketKey {
     #[must_use]
     pub fn of_rule(self, rule: RuleId) -> Self {
         self.with(b":").with(&base64url::<11>(&rule))
+    }
+
+    /// Whose counters it holds.
+    pub fn subject(&self) -> Subject {
+        let mut subject = [0; 22];
+        for (to, from) in subject.iter_mut().zip(self.text.iter().skip(Self::PREFIX.len())) {
+            *to = *from;
+        }
+        Subject(subject)
     }
 
     /// The key's bytes, printable ASCII.

@@ -237,7 +237,7 @@ impl Decider {
             let Some(rule) = live.rules.get(applied.rule.ordinal()) else { continue };
             let subject = Subject { metrics, policy: &rule.policy, rule: &rule.name };
             rule.evidence.count(*outcome, failure, subject);
-            let enforces = applied.rule.enforces();
+            let enforces = applied.enforces();
             if hold_us > 0 && (held || !enforces) {
                 rule.evidence.count_hold(enforces, subject);
             }
