@@ -15,12 +15,12 @@ from lab.store import Store
 from rig.apiserver import NAMESPACE, ApiServer
 from rig.documents import document, limit, policy, revision_of, rule, single
 from rig.envoy import Envoy
-from rig.sidecar import NAME, Sidecar
+from rig.sidecar import GLASS, NAME, Sidecar
 
 
 @pytest_asyncio.fixture
 async def api() -> AsyncIterator[ApiServer]:
-    async with ApiServer(NAME) as api:
+    async with ApiServer(NAME, GLASS) as api:
         yield api
 
 
@@ -53,7 +53,7 @@ async def test_every_edit_arrives_through_the_watch(api: ApiServer, start_watchi
         await publish(api, sidecar, single())
     assert sidecar.ruleset()["source"] == "Watch"
     assert sidecar.metric("weir_watch_connected") == 1
-    assert api.forbidden == [], "the limiter may only ask for its own ConfigMap"
+    assert api.forbidden == [], "the limiter may only ask for its own ConfigMaps"
 
 
 @pytest.mark.requirement("R45")

@@ -35,6 +35,7 @@ class Settings:
     deny_cache: int
     rules_configmap: str | None  # NAMESPACE/NAME
     rules_dir: Path | None
+    breakglass_dir: Path | None
     state_dir: Path | None
     jwt_namespace: str
     jwt_payload_key: str
@@ -85,6 +86,7 @@ FLAGS: Final = (
     Flag("deny-cache", "NUMBER", "refusals remembered, to repeat them without the store", forms.count, "10000"),
     Flag("rules-configmap", "NAMESPACE/NAME", "ConfigMap with the rules, watched through the API", forms.configmap),
     Flag("rules-dir", "DIR", "directory where that ConfigMap is mounted", Path),
+    Flag("breakglass-dir", "DIR", "directory where GATEWAY-breakglass is mounted, watched beside the rules", Path),
     Flag("state-dir", "DIR", "directory for the last good rules, kept over restarts", Path),
     Flag("jwt-namespace", "NAME", "metadata namespace of tokens", forms.non_empty, "envoy.filters.http.jwt_authn"),
     Flag("jwt-payload-key", "NAME", "key of the payload there (payload_in_metadata)", forms.non_empty, "jwt_payload"),
@@ -122,6 +124,7 @@ def read(given: Mapping[str, str | None], environment: Mapping[str, str]) -> Set
         deny_cache=values["deny-cache"],
         rules_configmap=values["rules-configmap"],
         rules_dir=values["rules-dir"],
+        breakglass_dir=values["breakglass-dir"],
         state_dir=values["state-dir"],
         jwt_namespace=values["jwt-namespace"],
         jwt_payload_key=values["jwt-payload-key"],

@@ -22,6 +22,7 @@ from weir_limiter.config import Settings, read
 PROGRAM = Path(sys.executable).with_name("weir-limiter")
 HASH_KEY = "integration-tests-share-this-hash-key"
 NAME = f"{GATEWAY}-rules-0"
+GLASS = f"{GATEWAY}-breakglass"
 _WITHIN_S = 10.0  # every change is live within half a second on an idle machine
 PROMPT = "5ms"  # what users get
 PATIENT = "5s"  # a busy machine must not turn a decision into a store failure; tests of failures set their own deadline

@@ -316,6 +316,18 @@ impl Rule {
         &self.code
     }
 
+    /// The rule's plans, in the order of its limits; the first is that of requests without a listed plan and has no name.
+    pub fn plan_names(&self) -> Vec<String> {
+        let Some(plans) = &self.plans else { return vec![String::new()] };
+        let mut names = vec![String::new(); self.limits.len()];
+        for (name, limit) in &plans.limits {
+            if let Some(place) = names.get_mut(*limit) {
+                *place = String::from_utf8_lossy(name).into_owned();
+            }
+        }
+        names
+    }
+
     /// What a request costs: the first entry of the cost table that covers it, else 1. Of several readings of its path
     /// the dearest counts.
     pub fn cost(&self, method: &str, path: &NormalPath) -> u64 {

@@ -42,6 +42,8 @@ pub struct RuleUse<'r> {
     pub mode: Mode,
     /// What it does.
     pub standing: Standing<'r>,
+    /// The request's plan: a place in [`Rule::plan_names`].
+    pub plan: usize,
     /// The request names a plan that the rule does not list; it gets the rule's own limit.
     pub unknown_plan: bool,
     /// The request lacks the rule's key, whatever the rule does about that. Not looked at where an exemption or an
@@ -119,6 +121,7 @@ impl Ruleset {
                         rule,
                         mode,
                         standing: Standing::Exempt,
+                        plan: 0,
                         unknown_plan: false,
                         missing_key: false,
                         applied_override: None,
@@ -206,7 +209,16 @@ impl<'r: 'q, 'q> Preparation<'r, 'q> {
             Standing::Exempt | Standing::Blocked { .. } => false,
         };
         let applied_override = found.map(|entry| &*entry.id);
-        RuleUse { policy, rule, mode, standing, unknown_plan: plan.unknown, missing_key, applied_override }
+        RuleUse {
+            policy,
+            rule,
+            mode,
+            standing,
+            plan: plan.limit,
+            unknown_plan: plan.unknown,
+            missing_key,
+            applied_override,
+        }
     }
 
     /// `limits`: those of the subject; `plan`: which of them.
@@ -289,6 +301,14 @@ impl<'r> Prepared<'r> {
             Standing::Check(check) => Some((rule, check)),
             _ => None,
         })
+    }
+
+    /// Whom a rule counts the request for, where it is counted.
+    pub fn subject(&self, rule: &RuleUse<'_>) -> Option<Subject> {
+        match rule.standing {
+            Standing::Check(check) => self.keys.get(check.key).map(BucketKey::subject),
+            _ => None,
+        }
     }
 
     /// How many checks there are.

@@ -201,7 +201,7 @@ fn lasts(wait: Wait) -> Duration {
 }
 
 fn enforces(rule: Option<&RuleUse<'_>>) -> bool {
-    rule.is_some_and(|rule| rule.enforces())
+    rule.is_some_and(RuleUse::enforces)
 }
 
 /// The rules that a call asks about, in its order.

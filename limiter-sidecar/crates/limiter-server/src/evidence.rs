@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What each rule did, counted: the evidence that a policy's owner and the rollout judge by.
 //!
-//! Counts belong to a rule as it is written: an edited rule starts at zero, an untouched one keeps its counts when the
-//! ruleset around it changes. The metrics beside them only ever rise, as Prometheus wants it.
+//! Counts belong to a version of a rule: one with other numbers, or for other requests, starts at zero; what goes from shadow
+//! to enforced, or stays while the ruleset around it changes, keeps its counts. The metrics beside them only ever rise, as Prometheus wants it.
 
+mod limited;
+mod plans;
+
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use limiter_core::Outcome;
+use limiter_core::{Outcome, Slot, Subject as StoreSubject};
 use prometheus_client::metrics::counter::Counter;
 use serde::Serialize;
 
-use crate::metrics::{Metrics, OutcomeLabel};
+use self::limited::{Limited, TopSubject};
+use self::plans::{PlanCounts, Plans, Said};
+use crate::metrics::{Metrics, OutcomeLabel, RuleSeries};
 use crate::store::StoreFailure;
 
 /// One rule's counts and its series.
 pub(crate) struct RuleEvidence {
     since_ms: u64,
+    /// When the policy last matched a request, µs since the epoch.
+    matched_at_us: AtomicU64,
     requests: AtomicU64,
     rejected: AtomicU64,
     would_reject: AtomicU64,
@@ -26,15 +34,20 @@ pub(crate) struct RuleEvidence {
     unknown_plan: AtomicU64,
     held: AtomicU64,
     would_hold: AtomicU64,
+    plans: Plans,
+    /// Made by the first refusal.
+    limited: OnceLock<Limited>,
     /// Made when first needed: most rules never see most outcomes.
     series: [OnceLock<Counter>; OutcomeLabel::ALL.len()],
 }
 
 /// The counts as the status document shows them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Counts {
     since_ms: u64,
+    /// Whatever the rule was asked; none before the first.
+    last_request_ms: Option<u64>,
     requests: u64,
     rejected: u64,
     would_reject: u64,
@@ -45,6 +58,16 @@ pub(crate) struct Counts {
     unknown_plan: u64,
     held: u64,
     would_hold: u64,
+    by_plan: BTreeMap<String, PlanCounts>,
+    subjects: Subjects,
+    top: Vec<TopSubject>,
+}
+
+/// How many subjects a rule concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+struct Subjects {
+    /// An estimate of those that were or would have been refused.
+    limited: u64,
 }
 
 /// Who a count is for, and where its series live.
@@ -53,13 +76,15 @@ pub(crate) struct Subject<'a> {
     pub(crate) metrics: &'a Metrics,
     pub(crate) policy: &'a str,
     pub(crate) rule: &'a str,
+    pub(crate) slot: Option<Slot>,
 }
 
 impl RuleEvidence {
-    /// All zero, from `since_ms` (epoch) on.
-    pub(crate) fn new(since_ms: u64) -> Self {
+    /// All zero, from `since_ms` (epoch) on. `plans`: what the rule's limits are called.
+    pub(crate) fn new(since_ms: u64, plans: Vec<String>) -> Self {
         Self {
             since_ms,
+            matched_at_us: AtomicU64::new(0),
             requests: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
             would_reject: AtomicU64::new(0),
@@ -69,6 +94,8 @@ impl RuleEvidence {
             unknown_plan: AtomicU64::new(0),
             held: AtomicU64::new(0),
             would_hold: AtomicU64::new(0),
+            plans: Plans::new(plans),
+            limited: OnceLock::new(),
             series: Default::default(),
         }
     }
@@ -81,17 +108,10 @@ impl RuleEvidence {
             return;
         }
         bump(&self.requests);
-        match outcome {
-            Outcome::Rejected | Outcome::LocalRejected => bump(&self.rejected),
-            Outcome::WouldReject | Outcome::LocalWouldReject => bump(&self.would_reject),
-            Outcome::LocalAllowed
-            | Outcome::StoreFailureOpen
-            | Outcome::StoreFailureClosed
-            | Outcome::Allowed
-            | Outcome::SkippedMissingKey
-            | Outcome::Exempt
-            | Outcome::Blocked
-            | Outcome::NotEvaluated => {}
+        match said(outcome) {
+            Said::Rejected => bump(&self.rejected),
+            Said::WouldReject => bump(&self.would_reject),
+            Said::Nothing => {}
         }
         if outcome.is_local() {
             bump(&self.local);
@@ -99,11 +119,37 @@ impl RuleEvidence {
         if outcome.is_local() || matches!(outcome, Outcome::StoreFailureOpen | Outcome::StoreFailureClosed) {
             bump(&self.store_failures);
             if let Some(reason) = failure {
-                subject.metrics.count_rule_failure(subject.policy, subject.rule, reason);
+                subject.metrics.count_rule_failure(subject.series(), reason);
             }
         }
         if let Some(label) = OutcomeLabel::of(outcome) {
             self.series(label, subject).inc();
+        }
+    }
+
+    /// Notes that the policy matched a request, whatever became of it.
+    pub(crate) fn note_match(&self, now_us: u64) {
+        self.matched_at_us.store(now_us, Ordering::Relaxed);
+    }
+
+    /// Counts the same request by its plan, a place among the rule's limits.
+    pub(crate) fn count_plan(&self, plan: usize, outcome: Outcome) {
+        if outcome != Outcome::NotEvaluated {
+            self.plans.count(plan, said(outcome));
+        }
+    }
+
+    /// Notes the subject if it was refused, or would have been. `label` says who that is.
+    pub(crate) fn note_limited(
+        &self,
+        outcome: Outcome,
+        subject: impl FnOnce() -> Option<StoreSubject>,
+        label: impl FnOnce(StoreSubject) -> String,
+    ) {
+        if said(outcome) != Said::Nothing
+            && let Some(subject) = subject()
+        {
+            self.limited.get_or_init(Limited::new).note(subject.digits(), || label(subject));
         }
     }
 
@@ -131,6 +177,7 @@ impl RuleEvidence {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counts {
             since_ms: self.since_ms,
+            last_request_ms: Some(read(&self.matched_at_us) / 1_000).filter(|at_ms| *at_ms > 0),
             requests: read(&self.requests),
             rejected: read(&self.rejected),
             would_reject: read(&self.would_reject),
@@ -140,11 +187,35 @@ impl RuleEvidence {
             unknown_plan: read(&self.unknown_plan),
             held: read(&self.held),
             would_hold: read(&self.would_hold),
+            by_plan: self.plans.counts(),
+            subjects: Subjects { limited: self.limited.get().map_or(0, Limited::distinct) },
+            top: self.limited.get().map_or_else(Vec::new, Limited::top),
         }
     }
 
     fn series(&self, label: OutcomeLabel, subject: Subject<'_>) -> &Counter {
-        self.series[label as usize].get_or_init(|| subject.metrics.rule_outcome(subject.policy, subject.rule, label))
+        self.series[label as usize].get_or_init(|| subject.metrics.rule_outcome(subject.series(), label))
+    }
+}
+
+impl<'a> Subject<'a> {
+    fn series(&self) -> RuleSeries<'a> {
+        RuleSeries { policy: self.policy, rule: self.rule, slot: self.slot }
+    }
+}
+
+fn said(outcome: Outcome) -> Said {
+    match outcome {
+        Outcome::Rejected | Outcome::LocalRejected => Said::Rejected,
+        Outcome::WouldReject | Outcome::LocalWouldReject => Said::WouldReject,
+        Outcome::LocalAllowed
+        | Outcome::StoreFailureOpen
+        | Outcome::StoreFailureClosed
+        | Outcome::Allowed
+        | Outcome::SkippedMissingKey
+        | Outcome::Exempt
+        | Outcome::Blocked
+        | Outcome::NotEvaluated => Said::Nothing,
     }
 }
 
@@ -160,8 +231,8 @@ mod tests {
     #[test]
     fn outcomes_are_counted_and_shown_as_series() {
         let metrics = Metrics::new();
-        let subject = Subject { metrics: &metrics, policy: "team/p", rule: "burst" };
-        let evidence = RuleEvidence::new(7);
+        let subject = Subject { metrics: &metrics, policy: "team/p", rule: "burst", slot: None };
+        let evidence = RuleEvidence::new(7, vec![String::new()]);
         evidence.count(Outcome::Allowed, None, subject);
         evidence.count(Outcome::Rejected, None, subject);
         evidence.count(Outcome::StoreFailureOpen, Some(StoreFailure::Oom), subject);

@@ -16,10 +16,11 @@ use prometheus_client::registry::Registry;
 
 use self::labels::{
     DecisionLabel, DecisionLabels, FailureLabels, PreflightLabels, RefundLabels, RuleFailureLabels, RuleLabels,
+    SlotLabel,
 };
 use crate::store::{Finding, StoreFailure};
 
-pub(crate) use self::labels::{OutcomeLabel, RefundOutcome, RefundReason};
+pub(crate) use self::labels::{OutcomeLabel, RefundOutcome, RefundReason, RuleSeries};
 
 /// Bounds in seconds of how long requests are held: from one tick of the timers to what a patient client bears.
 const HOLD_BOUNDS_S: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
@@ -70,6 +71,9 @@ pub(crate) struct Metrics {
     pub(crate) ruleset_applied: Counter,
     pub(crate) ruleset_rejected: Counter,
     watch_connected: Gauge,
+    /// What the break-glass map names.
+    pub(crate) break_glass_entries: Gauge,
+    pub(crate) break_glass_unreadable: Gauge,
 }
 
 impl Metrics {
@@ -99,6 +103,8 @@ impl Metrics {
             ruleset_applied: Counter::default(),
             ruleset_rejected: Counter::default(),
             watch_connected: Gauge::default(),
+            break_glass_entries: Gauge::default(),
+            break_glass_unreadable: Gauge::default(),
         };
         metrics.register();
         metrics
@@ -119,6 +125,9 @@ impl Metrics {
         table.register("weir_ruleset_applied", "Rulesets that came into force", self.ruleset_applied.clone());
         table.register("weir_ruleset_rejected", "Rulesets that were refused", self.ruleset_rejected.clone());
         table.register("weir_watch_connected", "Whether the watch on the rules stands", self.watch_connected.clone());
+        table.register("weir_break_glass_entries", "What is switched off by hand", self.break_glass_entries.clone());
+        let unreadable = self.break_glass_unreadable.clone();
+        table.register("weir_break_glass_unreadable", "Whether the break-glass map is refused", unreadable);
         table.register("weir_held_requests", "Requests that are held now", self.held_requests.clone());
         table.register("weir_hold_seconds", "Time that requests were held before they left", self.hold.clone());
         table.register("weir_refunds", "Charges to be given back, by why and how that ended", self.refunds.clone());
@@ -140,9 +149,8 @@ impl Metrics {
     }
 
     /// Counts a decision on a rule that the store did not give.
-    pub(crate) fn count_rule_failure(&self, policy: &str, rule: &str, reason: StoreFailure) {
-        let labels = RuleFailureLabels { policy: policy.to_owned(), rule: rule.to_owned(), reason };
-        self.rule_store_failures.get_or_create(&labels).inc();
+    pub(crate) fn count_rule_failure(&self, rule: RuleSeries<'_>, reason: StoreFailure) {
+        self.rule_store_failures.get_or_create(&failure_labels(rule, reason)).inc();
     }
 
     /// Counts a charge that was to be given back.
@@ -159,18 +167,17 @@ impl Metrics {
     }
 
     /// The counter of one outcome of one rule, to be kept by whoever counts.
-    pub(crate) fn rule_outcome(&self, policy: &str, rule: &str, outcome: OutcomeLabel) -> Counter {
-        self.rule_decisions.get_or_create_owned(&rule_labels(policy, rule, outcome))
+    pub(crate) fn rule_outcome(&self, rule: RuleSeries<'_>, outcome: OutcomeLabel) -> Counter {
+        self.rule_decisions.get_or_create_owned(&rule_labels(rule, outcome))
     }
 
     /// Ends the series of a rule that no longer exists, so that their number follows the rules.
-    pub(crate) fn forget_rule(&self, policy: &str, rule: &str) {
+    pub(crate) fn forget_rule(&self, rule: RuleSeries<'_>) {
         for outcome in OutcomeLabel::ALL {
-            self.rule_decisions.remove(&rule_labels(policy, rule, outcome));
+            self.rule_decisions.remove(&rule_labels(rule, outcome));
         }
         for reason in StoreFailure::ALL {
-            let labels = RuleFailureLabels { policy: policy.to_owned(), rule: rule.to_owned(), reason };
-            self.rule_store_failures.remove(&labels);
+            self.rule_store_failures.remove(&failure_labels(rule, reason));
         }
     }
 
@@ -188,25 +195,35 @@ impl Metrics {
     }
 }
 
-fn rule_labels(policy: &str, rule: &str, outcome: OutcomeLabel) -> RuleLabels {
-    RuleLabels { policy: policy.to_owned(), rule: rule.to_owned(), outcome }
+fn rule_labels(rule: RuleSeries<'_>, outcome: OutcomeLabel) -> RuleLabels {
+    RuleLabels { policy: rule.policy.to_owned(), rule: rule.rule.to_owned(), slot: SlotLabel(rule.slot), outcome }
+}
+
+fn failure_labels(rule: RuleSeries<'_>, reason: StoreFailure) -> RuleFailureLabels {
+    RuleFailureLabels { policy: rule.policy.to_owned(), rule: rule.rule.to_owned(), slot: SlotLabel(rule.slot), reason }
 }
 
 #[cfg(test)]
 mod tests {
+    use limiter_core::Slot;
+
     use super::*;
+
+    const BURST: RuleSeries<'_> = RuleSeries { policy: "team/p", rule: "burst", slot: None };
 
     #[test]
     fn the_text_has_counters_with_their_labels_and_ends_as_open_metrics_asks() {
         let metrics = Metrics::new();
         metrics.count_request(Decision::Refused);
         metrics.count_store_failure(StoreFailure::Oom);
-        metrics.rule_outcome("team/p", "burst", OutcomeLabel::WouldReject).inc();
+        metrics.rule_outcome(BURST, OutcomeLabel::WouldReject).inc();
+        metrics.rule_outcome(RuleSeries { slot: Some(Slot::B), ..BURST }, OutcomeLabel::Allowed).inc();
         let text = metrics.encode(Connections { store_up: true, open_breakers: 2, watch_connected: false });
         for line in [
             "weir_requests_total{decision=\"refused\"} 1",
             "weir_store_failures_total{reason=\"oom\"} 1",
             "weir_rule_decisions_total{policy=\"team/p\",rule=\"burst\",outcome=\"would_reject\"} 1",
+            "weir_rule_decisions_total{policy=\"team/p\",rule=\"burst\",slot=\"b\",outcome=\"allowed\"} 1",
             "weir_store_up 1",
             "weir_store_breakers_open 2",
         ] {
@@ -227,9 +244,9 @@ mod tests {
     #[test]
     fn a_forgotten_rule_has_no_series() {
         let metrics = Metrics::new();
-        metrics.rule_outcome("team/p", "burst", OutcomeLabel::Allowed).inc();
-        metrics.count_rule_failure("team/p", "burst", StoreFailure::Breaker);
-        metrics.forget_rule("team/p", "burst");
+        metrics.rule_outcome(BURST, OutcomeLabel::Allowed).inc();
+        metrics.count_rule_failure(BURST, StoreFailure::Breaker);
+        metrics.forget_rule(BURST);
         assert!(
             !metrics
                 .encode(Connections { store_up: false, open_breakers: 0, watch_connected: false })

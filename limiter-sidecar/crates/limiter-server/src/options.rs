@@ -97,6 +97,8 @@ pub struct Options {
     pub rules_configmap: Option<ConfigMapName>,
     /// The directory where that `ConfigMap` is mounted, if any.
     pub rules_dir: Option<PathBuf>,
+    /// The directory where the break-glass `ConfigMap` is mounted, if any.
+    pub breakglass_dir: Option<PathBuf>,
     /// Where the last good document is kept over restarts, if anywhere.
     pub state_dir: Option<PathBuf>,
     /// Where Envoy leaves the payload of a verified token, unless the ruleset says where.
@@ -126,6 +128,12 @@ impl Options {
             Some(configmap) => configmap.name.clone(),
             None => format!("{}-rules-0", self.gateway),
         }
+    }
+
+    /// The `ConfigMap` with the break-glass map: beside the rules.
+    pub(crate) fn breakglass_configmap(&self) -> Option<ConfigMapName> {
+        let rules = self.rules_configmap.as_ref()?;
+        Some(ConfigMapName { namespace: rules.namespace.clone(), name: format!("{}-breakglass", self.gateway) })
     }
 }
 

@@ -19,8 +19,8 @@ use crate::denied::Denied;
 use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::options::{ConfigError, MOST_THREADS, Options};
-use crate::rules::{Offer, RuleBook, Source, Sources, StateDir, WatchReport};
-use crate::shared::Shared;
+use crate::rules::{Glass, GlassSources, Offer, RuleBook, Source, Sources, StateDir, WatchReport};
+use crate::shared::{Calls, Shared};
 use crate::store::Stores;
 use crate::threads::{Claim, run};
 
@@ -119,8 +119,11 @@ impl Server {
                 tokio::try_join!(dealing, serving).map(|_| ())
             })?);
         }
-        let (shared, end) = (Arc::clone(&self.shared), self.end.subscribe());
-        let control = run("weir-control".to_owned(), Claim::Equal, async move { control(admin, shared, end).await });
+        let (shared, end, glass) = (Arc::clone(&self.shared), self.end.subscribe(), GlassSources::new(&self.options));
+        let control = run("weir-control".to_owned(), Claim::Equal, async move {
+            glass.follow(&shared.glass);
+            control(admin, shared, end).await
+        });
         self.others.push(control?);
         let (book, watch) = (Arc::clone(&self.shared.book), Arc::clone(&self.shared.watch));
         let sources = Sources::new(&self.options).follow(book, watch, self.end.subscribe());
@@ -185,17 +188,20 @@ fn share(options: &Options) -> Result<Shared, ConfigError> {
         opened.map_err(|error| ConfigError::new("state-dir", format!("{}: {error}", directory.display())))
     });
     let names = (options.gateway.clone(), name);
+    let book = Arc::new(RuleBook::new(names, options.hash_key.clone(), Arc::clone(&metrics), state.transpose()?));
     Ok(Shared {
         instance: options.instance.clone(),
         version: options.version.clone(),
         started_at_ms: now_ms(),
-        book: Arc::new(RuleBook::new(names, options.hash_key.clone(), Arc::clone(&metrics), state.transpose()?)),
-        watch: Arc::new(WatchReport::new(options.rules_configmap.is_some())),
+        glass: Arc::new(Glass::new(Arc::clone(&book), Arc::clone(&metrics), options.breakglass_configmap().is_some())),
+        book,
+        watch: Arc::new(WatchReport::new("rules", options.rules_configmap.is_some())),
         stores: Stores::new(&options.store, options.store_deadline, options.threads)?,
         clock: Arc::new(StoreClock::default()),
         memory: Memory::new(Arc::clone(&metrics)),
         denied: Denied::new(options.deny_cache, Arc::clone(&metrics)),
         metrics,
+        calls: Calls::default(),
         draining: AtomicBool::new(false),
         born: Instant::now(),
         heartbeats_ms: (0..options.threads).map(|_| AtomicU64::new(0)).collect(),

@@ -5,19 +5,47 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
 use crate::clock::StoreClock;
 use crate::denied::Denied;
 use crate::memory::Memory;
 use crate::metrics::{Connections, Metrics};
-use crate::rules::{RuleBook, WatchReport, WatchState};
+use crate::rules::{Glass, RuleBook, WatchReport, WatchState};
 use crate::store::Stores;
 
 /// How often the data plane shows that it runs.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 /// Silence after which it counts as stuck. A healthy event loop is never busy for longer than a few milliseconds.
 const STUCK_AFTER: Duration = Duration::from_secs(5);
+
+/// Calls by Envoy, whatever became of them: whether there are any is what tells a quiet gateway from one that asks nobody.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    total: AtomicU64,
+    last_us: AtomicU64,
+}
+
+/// The same as the status document shows it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CallsReport {
+    total: u64,
+    last_ms: Option<u64>,
+}
+
+impl Calls {
+    pub(crate) fn note(&self, now_us: u64) {
+        self.total.fetch_add(1, Ordering::Relaxed);
+        self.last_us.store(now_us, Ordering::Relaxed);
+    }
+
+    pub(crate) fn report(&self) -> CallsReport {
+        let total = self.total.load(Ordering::Relaxed);
+        CallsReport { total, last_ms: (total > 0).then(|| self.last_us.load(Ordering::Relaxed) / 1_000) }
+    }
+}
 
 /// The state of one server.
 pub(crate) struct Shared {
@@ -31,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) memory: Memory,
     pub(crate) denied: Denied,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) glass: Arc<Glass>,
+    pub(crate) calls: Calls,
     pub(crate) draining: AtomicBool,
     pub(crate) born: Instant,
     /// When each event loop of the data plane last showed that it runs, counted from `born`.

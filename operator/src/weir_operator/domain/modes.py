@@ -13,6 +13,7 @@ from enum import StrEnum
 from weir_operator.domain.limits import Mode
 from weir_operator.domain.wire import member
 
+_ALL_PERCENT = 100
 _BY_STRENGTH = (Mode.DISABLED, Mode.SHADOW, Mode.ENFORCE)
 
 
@@ -52,3 +53,9 @@ class Switch:
 
     mode: Mode = member("Shadow or Disabled.", enum=[Mode.SHADOW.value, Mode.DISABLED.value])
     not_after: int | None = member("Unix seconds, exclusive; absent = until it is taken away.", default=None)
+
+
+def mode_for_all(mode: Mode, stage: Stage | None, switches: Iterable[Switch]) -> Mode:
+    """What holds for each request that no stage takes out, while these switches are live; a stage of all is for all."""
+    base = stage.mode if stage is not None and stage.percent >= _ALL_PERCENT else mode
+    return weakest((base, *(switch.mode for switch in switches)))

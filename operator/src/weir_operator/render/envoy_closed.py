@@ -18,6 +18,7 @@ from urllib.parse import quote
 from weir_operator.domain.gateways import Gateway
 from weir_operator.domain.limits import FailureMode, Mode, Visibility
 from weir_operator.domain.matching import methods_with_head, parse_path
+from weir_operator.domain.modes import mode_for_all
 from weir_operator.domain.problems import Problem
 from weir_operator.domain.ruleset import Match, Policy, Route, Rule, Ruleset
 from weir_operator.render.envoy_document import Message, extension, typed
@@ -103,9 +104,11 @@ def _marked_requests_only(script: str) -> Message:
 
 
 def _listing(policies: Iterable[Policy]) -> str:
-    """The policies with an enforcing Closed rule, a line each, inside a Lua string: see `read` in the script.
+    """The policies with a Closed rule that all of its requests are held to, a line each: see `read` in the script.
 
-    What exempts a request, the key it lacks and what it costs are not among it: see docs/decisions/0021.
+    What exempts a request, the key it lacks and what it costs are not among it: see docs/decisions/0021. Nor are plans
+    and subjects, so a rule that is only enforced for some of its requests is left out, and so is one that is switched
+    off for a while: docs/decisions/0038.
     """
     lines = [
         _line(policy.id, rule.name, rule.visibility, policy.response.documentation, policy.match)
@@ -123,8 +126,8 @@ def _closed_rule(policy: Policy) -> Rule | None:
 
 
 def _closes(rule: Rule) -> bool:
-    # A switched rule refuses nobody; when its switch has ended, the operator renders anew.
-    return rule.mode is Mode.ENFORCE and rule.switches is None and rule.on_store_failure is FailureMode.CLOSED
+    mode = mode_for_all(rule.mode, rule.stage, rule.switches or ())
+    return mode is Mode.ENFORCE and rule.on_store_failure is FailureMode.CLOSED
 
 
 @lru_cache(maxsize=_REMEMBERED_LINES)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from weir_operator.domain.algorithms import TokenBucket
 from weir_operator.domain.gateways import Envoy, Gateway
 from weir_operator.domain.limits import Dialect, FailureMode, MissingKey, Mode, Visibility
+from weir_operator.domain.modes import Stage, Switch
 from weir_operator.domain.ruleset import Match, Policy, Response, Route, Rule, Ruleset
 from weir_operator.render.envoy_closed import closed_filter, render_closed
 from weir_operator.render.ruleset_config import MAX_PLAIN_BYTES, Manifest, RulesetTooLarge
@@ -77,6 +78,36 @@ def test_only_enforcing_closed_rules_are_listed() -> None:
     ]
     assert listing(*others) == []
     assert listing(*others, policy()) == ["team/login attempts P - * * /*"]
+
+
+@pytest.mark.requirement("R22", "R42")
+@pytest.mark.parametrize("not_after", [None, 1_800_000_000])
+@pytest.mark.parametrize("mode", [Mode.SHADOW, Mode.DISABLED])
+def test_a_rule_that_is_switched_off_refuses_nothing_while_the_limiter_is_away(
+    mode: Mode, not_after: int | None
+) -> None:
+    """D57: whoever switches a rule off in an incident must not meet it again when the limiter dies too."""
+    switched = replace(CLOSED, switches=(Switch(mode, not_after),))
+    assert listing(policy(switched)) == []
+    assert listing(policy(switched, replace(CLOSED, name="other"))) == ["team/login other P - * * /*"]
+
+
+@pytest.mark.requirement("R22", "R43")
+@pytest.mark.parametrize(
+    ("mode", "stage", "listed"),
+    [
+        (Mode.SHADOW, Stage(Mode.ENFORCE, ("internal",), 0), False),
+        (Mode.SHADOW, Stage(Mode.ENFORCE, (), 99), False),
+        (Mode.SHADOW, Stage(Mode.ENFORCE, (), 100), True),
+        (Mode.ENFORCE, Stage(Mode.SHADOW, (), 50), True),
+        (Mode.ENFORCE, Stage(Mode.SHADOW, (), 100), False),
+    ],
+)
+def test_a_rule_that_is_in_shadow_for_most_refuses_nobody_while_the_limiter_is_away(
+    mode: Mode, stage: Stage, *, listed: bool
+) -> None:
+    """D52: Envoy knows neither plans nor subjects. The version of before refuses for both."""
+    assert bool(listing(policy(replace(CLOSED, mode=mode, stage=stage)))) is listed
 
 
 @pytest.mark.requirement("R22", "R37")

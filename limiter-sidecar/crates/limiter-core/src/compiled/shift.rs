@@ -84,11 +84,10 @@ fn salt(policy: &str, rule: &str) -> u64 {
         hash.update(part.as_bytes());
     }
     let hash: [u8; 32] = hash.finalize().into();
-    let [a, b, c, d, e, f, g, h, ..] = hash;
-    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    hash.as_chunks().0.first().map_or(0, |first| u64::from_be_bytes(*first))
 }
 
-/// The finalizer of SplitMix64: each bit of the number decides about each bit of the outcome. The subject is a keyed hash, so
+/// The finalizer of `SplitMix64`: each bit of the number decides about each bit of the outcome. The subject is a keyed hash, so
 /// no client can choose a side.
 fn mixed(mut number: u64) -> u64 {
     number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -128,10 +128,16 @@ impl HashKey {
 }
 
 impl Subject {
+    /// As it stands in the store's keys.
+    pub fn as_str(&self) -> &str {
+        // Base64, so this is all of it.
+        str::from_utf8(&self.0).unwrap_or_default()
+    }
+
     /// A number that differs between subjects, of 96 of their bits.
-    pub(crate) fn digits(self) -> u64 {
-        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, ..] = self.0;
-        u64::from_be_bytes([a, b, c, d, e, f, g, h]) ^ u64::from_be_bytes([i, j, k, l, m, n, o, p]).rotate_left(4)
+    pub fn digits(self) -> u64 {
+        let ([first, second, ..], _) = self.0.as_chunks() else { return 0 };
+        u64::from_be_bytes(*first) ^ u64::from_be_bytes(*second).rotate_left(4)
     }
 }
 

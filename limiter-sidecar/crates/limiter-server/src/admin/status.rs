@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use limiter_core::{Mode, Slot};
 use serde::Serialize;
 
 use crate::denied::DeniedReport;
 use crate::evidence::Counts;
-use crate::rules::{Refusal, Source, WatchHealth};
-use crate::shared::Shared;
+use crate::rules::{GlassReport, Refusal, Source, WatchHealth};
+use crate::shared::{CallsReport, Shared};
 use crate::store::StoreHealth;
 
 /// The document's format. A reader that does not know it must say so instead of guessing.
@@ -29,6 +30,8 @@ pub(crate) struct StatusDocument<'a> {
     store: StoreHealth,
     deny_cache: DeniedReport,
     memory: MemoryStatus,
+    checks: CallsReport,
+    break_glass: GlassReport,
     rules: Vec<RuleStatus>,
 }
 
@@ -59,8 +62,13 @@ struct RulesetStatus {
 struct RuleStatus {
     policy: String,
     rule: String,
+    version: Option<String>,
+    slot: Option<&'static str>,
     generation: u64,
+    /// What holds outside the stage, before switches.
     mode: &'static str,
+    /// What holds outside the stage at this moment.
+    effective_mode: &'static str,
     #[serde(flatten)]
     counts: Counts,
 }
@@ -79,6 +87,8 @@ pub(crate) fn document(shared: &Shared) -> StatusDocument<'_> {
         store: shared.stores.health(),
         deny_cache: shared.denied.report(),
         memory: MemoryStatus { subjects: shared.memory.subjects(), evictions: shared.metrics.local_evictions.get() },
+        checks: shared.calls.report(),
+        break_glass: shared.glass.report(),
         rules: rules(shared),
     }
 }
@@ -112,14 +122,21 @@ fn rulesets(shared: &Shared) -> BTreeMap<&str, RulesetStatus> {
 fn rules(shared: &Shared) -> Vec<RuleStatus> {
     let live = shared.book.live();
     let Some(live) = live.as_ref() else { return Vec::new() };
-    live.rules
-        .iter()
-        .map(|rule| RuleStatus {
-            policy: rule.policy.clone(),
-            rule: rule.name.clone(),
-            generation: rule.generation,
-            mode: rule.mode.as_str(),
-            counts: rule.evidence.counts(),
+    let now_s = shared.clock.now_us() / 1_000_000;
+    let judged = live.ruleset.rules().zip(&*live.rules);
+    judged
+        .map(|((_, rule), live_rule)| {
+            let cap = live.caps.as_ref().map_or(Mode::Enforce, |caps| caps.of(rule));
+            RuleStatus {
+                policy: live_rule.policy.clone(),
+                rule: live_rule.name.clone(),
+                version: rule.version().map(str::to_owned),
+                slot: rule.slot().map(Slot::as_str),
+                generation: live_rule.generation,
+                mode: rule.mode().as_str(),
+                effective_mode: rule.mode_at(now_s).min(cap).as_str(),
+                counts: live_rule.evidence.counts(),
+            }
         })
         .collect()
 }

@@ -135,24 +135,28 @@ mod tests {
     use crate::denied::Denied;
     use crate::memory::Memory;
     use crate::metrics::{Connections, Metrics};
-    use crate::rules::{RuleBook, WatchReport};
+    use crate::rules::{Glass, RuleBook, WatchReport};
+    use crate::shared::Calls;
     use crate::store::Stores;
 
     fn shared() -> Arc<Shared> {
         let metrics = Arc::new(Metrics::new());
         let key = HashKey::new(b"a-key-that-only-this-test-has-and-knows").unwrap();
         let names = ("edge".to_owned(), "edge-rules-0".to_owned());
+        let book = Arc::new(RuleBook::new(names, key, Arc::clone(&metrics), None));
         Arc::new(Shared {
             instance: "one".to_owned(),
             version: "0".to_owned(),
             started_at_ms: 0,
-            book: Arc::new(RuleBook::new(names, key, Arc::clone(&metrics), None)),
-            watch: Arc::new(WatchReport::new(false)),
+            glass: Arc::new(Glass::new(Arc::clone(&book), Arc::clone(&metrics), false)),
+            book,
+            watch: Arc::new(WatchReport::new("rules", false)),
             stores: Stores::new("redis://127.0.0.1:1", REFUND_WITHIN, 1).unwrap(),
             clock: Arc::new(StoreClock::default()),
             memory: Memory::new(Arc::clone(&metrics)),
             denied: Denied::new(0, Arc::clone(&metrics)),
             metrics,
+            calls: Calls::default(),
             draining: AtomicBool::new(false),
             born: Instant::now(),
             heartbeats_ms: Box::default(),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use limiter_core::{Delivery, Part, PayloadPlace, Prepared, Request, Scope, Verdict};
+use limiter_core::{Delivery, Part, PayloadPlace, Prepared, Request, Scope, Verdict, subject_label};
 use tokio::time::Instant;
 
 use super::Drain;
@@ -110,18 +110,20 @@ impl Decider {
 
     /// The answer, and what keeps it back.
     async fn decide(&self, message: Bytes, patience: Option<Duration>) -> Result<(Bytes, Option<Held>), Status> {
+        let now_us = self.shared.clock.now_us();
+        self.shared.calls.note(now_us);
         let Some(live) = self.shared.book.live_for_request() else {
             return Err(Status::NO_RULES);
         };
         let received = Received::decode(&message, live.ruleset.payload_place().unwrap_or(&self.payload_place))?;
         let decoded = Instant::now();
         let request = received.request();
-        let mut prepared = live.ruleset.prepare(&request, self.shared.clock.now_us());
+        let mut prepared = live.ruleset.prepare_under(live.caps.as_ref(), &request, now_us);
         let asked = Asked { deadline: decoded + self.store_deadline, revision: live.ruleset.revision() };
         let judged = self.judge(&mut prepared, asked).await;
         let failure = judged.failure;
         let (verdict, waiting) = self.queue.admit(judged, &prepared, patience.map(|patience| decoded + patience));
-        self.count(&live, &prepared, &verdict, (waiting.is_some(), failure));
+        self.count(&live, (&request, &prepared), &verdict, (waiting.is_some(), failure));
         let answered = match waiting {
             None => (self.answer(&prepared, &request, &verdict, 0), None),
             Some(waiting) => {
@@ -226,7 +228,7 @@ impl Decider {
     fn count(
         &self,
         live: &Live,
-        prepared: &Prepared<'_>,
+        (request, prepared): (&Request<'_>, &Prepared<'_>),
         verdict: &Verdict,
         (held, failure): (bool, Option<StoreFailure>),
     ) {
@@ -235,8 +237,15 @@ impl Decider {
         let holds_us = verdict.holds_us().chain(iter::repeat(0));
         for ((applied, outcome), hold_us) in prepared.rules().iter().zip(&verdict.outcomes).zip(holds_us) {
             let Some(rule) = live.rules.get(applied.rule.ordinal()) else { continue };
-            let subject = Subject { metrics, policy: &rule.policy, rule: &rule.name };
+            let subject = Subject { metrics, policy: &rule.policy, rule: &rule.name, slot: rule.slot };
+            rule.evidence.note_match(prepared.now_us());
             rule.evidence.count(*outcome, failure, subject);
+            rule.evidence.count_plan(applied.plan, *outcome);
+            rule.evidence.note_limited(
+                *outcome,
+                || prepared.subject(applied),
+                |subject| subject_label(applied, subject, request),
+            );
             let enforces = applied.enforces();
             if hold_us > 0 && (held || !enforces) {
                 rule.evidence.count_hold(enforces, subject);

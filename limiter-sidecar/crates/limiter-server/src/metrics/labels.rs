@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use limiter_core::{Decision, Outcome};
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use limiter_core::{Decision, Outcome, Slot};
+use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, EncodeLabelValue, LabelSetEncoder, LabelValueEncoder};
 
 use crate::store::StoreFailure;
 
@@ -17,6 +17,8 @@ pub(super) struct DecisionLabels {
 pub(super) struct RuleLabels {
     pub(super) policy: String,
     pub(super) rule: String,
+    #[prometheus(flatten)]
+    pub(super) slot: SlotLabel,
     pub(super) outcome: OutcomeLabel,
 }
 
@@ -29,6 +31,8 @@ pub(super) struct FailureLabels {
 pub(super) struct RuleFailureLabels {
     pub(super) policy: String,
     pub(super) rule: String,
+    #[prometheus(flatten)]
+    pub(super) slot: SlotLabel,
     pub(super) reason: StoreFailure,
 }
 
@@ -41,6 +45,28 @@ pub(super) struct RefundLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct PreflightLabels {
     pub(super) check: &'static str,
+}
+
+/// Which rule a series is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct RuleSeries<'a> {
+    pub(crate) policy: &'a str,
+    pub(crate) rule: &'a str,
+    pub(crate) slot: Option<Slot>,
+}
+
+/// The second entry of a rule's name has a label that the first has not, so that the series of a rule which never had two
+/// stay what they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct SlotLabel(pub(super) Option<Slot>);
+
+impl EncodeLabelSet for SlotLabel {
+    fn encode(&self, encoder: &mut LabelSetEncoder) -> Result<(), std::fmt::Error> {
+        match self.0 {
+            Some(slot) => EncodeLabel::encode(&("slot", slot.as_str()), encoder.encode_label()),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Why a charge was given back.

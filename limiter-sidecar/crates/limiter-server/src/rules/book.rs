@@ -9,15 +9,15 @@ use std::mem::take;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwapOption, Guard};
-use limiter_core::HashKey;
 use limiter_core::ruleset::Document;
+use limiter_core::{BreakGlass, HashKey, Slot};
 use serde::{Deserialize, Serialize};
 
-use super::live::Live;
+use super::live::{Live, LiveRule};
 use super::state_dir::StateDir;
 use super::unpack::unpack;
 use crate::clock::now_ms;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, RuleSeries};
 
 /// Where a document came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -71,8 +71,10 @@ struct Desk {
     refusal: Option<Refusal>,
     /// The rulesets before the one in force, kept so that no request is the one to free a big ruleset.
     retired: Vec<Arc<Live>>,
-    /// Policies and names of rules that went; their series are still to be ended.
-    gone: Vec<(String, String)>,
+    /// Policies, names and slots of rules that went; their series are still to be ended.
+    gone: Vec<(String, String, Option<Slot>)>,
+    /// What is switched off without the operator.
+    glass: BreakGlass,
 }
 
 /// Just enough of a document to talk about one that is wrong.
@@ -176,8 +178,17 @@ impl RuleBook {
             .map_err(|error| error.to_string())
     }
 
-    fn put(&self, live: Live) {
-        let live = Arc::new(live);
+    /// Has `glass` hold from now on, for these rules and for all that follow.
+    pub(super) fn break_glass(&self, glass: BreakGlass) {
+        let mut desk = self.desk();
+        desk.glass = glass;
+        if let Some(before) = self.live.load_full() {
+            self.live.store(Some(Arc::new(before.under(&desk.glass))));
+            desk.retired.push(before);
+        }
+    }
+
+    fn put(&self, mut live: Live) {
         tracing::info!(
             revision = live.ruleset.revision(), digest = live.ruleset.digest(), source = ?live.source,
             policies = live.ruleset.policies().len(), overrides = live.ruleset.override_count(), "rules are in force"
@@ -186,9 +197,10 @@ impl RuleBook {
         self.metrics.ruleset_revision.set(live.ruleset.revision());
         let before = self.live.load_full();
         let gone = before.iter().flat_map(|before| before.rules_not_in(&live));
-        let gone: Vec<_> = gone.map(|rule| (rule.policy.clone(), rule.name.clone())).collect();
+        let gone: Vec<_> = gone.map(|rule| (rule.policy.clone(), rule.name.clone(), rule.slot)).collect();
         let mut desk = self.desk();
-        self.live.store(Some(live));
+        live.caps = desk.glass.caps(&live.ruleset);
+        self.live.store(Some(Arc::new(live)));
         desk.refusal = None;
         desk.retired.extend(before);
         desk.gone.extend(gone);
@@ -235,10 +247,11 @@ impl RuleBook {
         }
         // A rule may have come back since. With the desk held, none does while this looks.
         let live = self.live.load_full();
-        let present: HashSet<_> =
-            live.iter().flat_map(|live| &live.rules).map(|rule| (&*rule.policy, &*rule.name)).collect();
-        for (policy, rule) in gone.iter().filter(|(policy, rule)| !present.contains(&(&**policy, &**rule))) {
-            self.metrics.forget_rule(policy, rule);
+        let present: HashSet<_> = live.iter().flat_map(|live| &*live.rules).map(LiveRule::identity).collect();
+        for (policy, rule, slot) in &gone {
+            if !present.contains(&(&**policy, &**rule, *slot)) {
+                self.metrics.forget_rule(RuleSeries { policy, rule, slot: *slot });
+            }
         }
     }
 

@@ -6,17 +6,19 @@ use std::fmt::{self, Write as _};
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
-use limiter_core::ruleset::{Document, Mode};
-use limiter_core::{HashKey, Policy, Rule, Ruleset, RulesetError};
+use limiter_core::ruleset::{Document, RuleDoc};
+use limiter_core::{BreakGlass, Caps, HashKey, Policy, Rule, Ruleset, RulesetError, Slot};
 
 use super::book::Source;
 use crate::evidence::RuleEvidence;
 
 /// The rules in force.
 pub(crate) struct Live {
-    pub(crate) ruleset: Ruleset,
+    pub(crate) ruleset: Arc<Ruleset>,
     /// By the rules' ordinals in the ruleset.
-    pub(crate) rules: Vec<LiveRule>,
+    pub(crate) rules: Arc<[LiveRule]>,
+    /// While the glass is broken for any of them.
+    pub(crate) caps: Option<Caps>,
     pub(crate) source: Source,
     pub(crate) applied_at_ms: u64,
 }
@@ -25,15 +27,15 @@ pub(crate) struct Live {
 pub(crate) struct LiveRule {
     pub(crate) policy: String,
     pub(crate) name: String,
+    pub(crate) slot: Option<Slot>,
     pub(crate) generation: u64,
-    pub(crate) mode: Mode,
     pub(crate) evidence: Arc<RuleEvidence>,
-    /// Changes with every member of the rule.
-    fingerprint: u64,
+    /// What the evidence is about.
+    about: About,
 }
 
 impl Live {
-    /// Compiles a document. A rule that is written as in `before` keeps its evidence.
+    /// Compiles a document. A rule of the same version as in `before` keeps its evidence.
     ///
     /// # Errors
     /// [`RulesetError`] with the path of what is wrong.
@@ -45,24 +47,34 @@ impl Live {
     ) -> Result<Self, RulesetError> {
         let ruleset = Ruleset::compile(document, hash_key)?;
         let before: HashMap<_, _> =
-            before.iter().flat_map(|live| &live.rules).map(|rule| (rule.identity(), rule)).collect();
+            before.iter().flat_map(|live| &*live.rules).map(|rule| (rule.identity(), rule)).collect();
         let written: HashMap<_, _> = document
             .policies
             .iter()
-            .flat_map(|policy| policy.rules.iter().map(|rule| ((policy.id.as_str(), rule.name.as_str()), rule)))
+            .flat_map(|policy| policy.rules.iter().map(|rule| ((&*policy.id, &*rule.name, rule.slot), rule)))
             .collect();
         let live = |(policy, rule): (&Policy, &Rule)| {
-            let identity = (policy.id(), rule.name());
-            let fingerprint = written.get(&identity).map_or(0, fingerprint);
+            let identity = (policy.id(), rule.name(), rule.slot());
+            let about = written.get(&identity).map_or(About::Form(0), |doc| About::of(doc));
             let evidence = match before.get(&identity) {
-                Some(old) if old.fingerprint == fingerprint => Arc::clone(&old.evidence),
-                _ => Arc::new(RuleEvidence::new(now_ms)),
+                Some(old) if old.about == about => Arc::clone(&old.evidence),
+                _ => Arc::new(RuleEvidence::new(now_ms, rule.plan_names())),
             };
-            let (name, generation, mode) = (rule.name().to_owned(), policy.generation(), rule.mode());
-            LiveRule { policy: policy.id().to_owned(), name, generation, mode, evidence, fingerprint }
+            let (name, slot, generation) = (rule.name().to_owned(), rule.slot(), policy.generation());
+            LiveRule { policy: policy.id().to_owned(), name, slot, generation, evidence, about }
         };
         let rules = ruleset.rules().map(live).collect();
-        Ok(Self { ruleset, rules, source, applied_at_ms: now_ms })
+        Ok(Self { ruleset: Arc::new(ruleset), rules, caps: None, source, applied_at_ms: now_ms })
+    }
+
+    /// The same rules while `glass` is broken.
+    pub(super) fn under(&self, glass: &BreakGlass) -> Self {
+        Self {
+            ruleset: Arc::clone(&self.ruleset),
+            rules: Arc::clone(&self.rules),
+            caps: glass.caps(&self.ruleset),
+            ..*self
+        }
     }
 
     /// The rules that `other` does not have.
@@ -73,8 +85,23 @@ impl Live {
 }
 
 impl LiveRule {
-    fn identity(&self) -> (&str, &str) {
-        (&self.policy, &self.name)
+    pub(super) fn identity(&self) -> (&str, &str, Option<Slot>) {
+        (&self.policy, &self.name, self.slot)
+    }
+}
+
+/// What evidence is about: two rules with an equal one share their counts.
+#[derive(Debug, PartialEq, Eq)]
+enum About {
+    /// A version, as the operator names it.
+    Version(String),
+    /// Everything that is written in a rule without a version.
+    Form(u64),
+}
+
+impl About {
+    fn of(rule: &RuleDoc) -> Self {
+        rule.version.clone().map_or_else(|| Self::Form(fingerprint(rule)), Self::Version)
     }
 }
 

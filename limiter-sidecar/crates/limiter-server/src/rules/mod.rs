@@ -4,6 +4,7 @@
 //! The higher revision wins, wherever it came from. Nothing takes rules away: not a bad document, not a missing one.
 
 mod book;
+mod glass;
 mod live;
 mod mount;
 mod sources;
@@ -12,7 +13,8 @@ mod unpack;
 mod watch;
 
 pub(crate) use self::book::{Offer, Refusal, RuleBook, Source};
+pub(crate) use self::glass::{Glass, GlassReport};
 pub(crate) use self::live::Live;
-pub(crate) use self::sources::Sources;
+pub(crate) use self::sources::{GlassSources, Sources};
 pub(crate) use self::state_dir::StateDir;
 pub(crate) use self::watch::{WatchHealth, WatchReport, WatchState};

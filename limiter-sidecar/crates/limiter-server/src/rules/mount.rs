@@ -2,7 +2,6 @@
 //! The rules from a mounted `ConfigMap`: looked at four times a second, because the kubelet's way of updating a volume
 //! (a new directory, then the symlink `..data` renamed onto it) escapes file watchers that look at a file.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -13,6 +12,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::book::{RuleBook, Source};
+use super::glass::{Glass, MODES};
 
 /// How often the directory is looked at: three file system calls.
 const POLL: Duration = Duration::from_millis(250);
@@ -23,9 +23,26 @@ pub(crate) const DOCUMENT_GZ: &str = "ruleset.json.gz";
 
 /// Follows `directory` until the runtime ends.
 pub(crate) async fn run(directory: PathBuf, book: Arc<RuleBook>) {
-    let mut mount = Mount::new(directory);
+    let mut mount = Mount::new(directory, &[DOCUMENT, DOCUMENT_GZ]);
     loop {
         mount.look(&book);
+        sleep(POLL).await;
+    }
+}
+
+/// The same for the break-glass map, which ends when its file does.
+pub(super) async fn run_glass(directory: PathBuf, glass: Arc<Glass>) {
+    let mut mount = Mount::new(directory, &[MODES]);
+    loop {
+        match mount.read_new() {
+            Ok(Some((fingerprint, text))) => {
+                mount.seen = Some(fingerprint);
+                glass.mounted(Some(&text));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound && mount.seen.take().is_some() => glass.mounted(None),
+            // A file that is there and cannot be read is looked at again; what it said before stays.
+            Ok(None) | Err(_) => {}
+        }
         sleep(POLL).await;
     }
 }
@@ -42,6 +59,8 @@ struct Fingerprint {
 
 struct Mount {
     directory: PathBuf,
+    /// The first that exists is read.
+    names: &'static [&'static str],
     /// The fingerprint of what was last taken.
     seen: Option<Fingerprint>,
     /// Why nothing could be read at the last look, so that it is said once and not four times a second.
@@ -49,8 +68,8 @@ struct Mount {
 }
 
 impl Mount {
-    fn new(directory: PathBuf) -> Self {
-        Self { directory, seen: None, trouble: None }
+    fn new(directory: PathBuf, names: &'static [&'static str]) -> Self {
+        Self { directory, names, seen: None, trouble: None }
     }
 
     /// Offers the book what is there now, if that is something new.
@@ -89,7 +108,7 @@ impl Mount {
     fn locate(&self) -> io::Result<(PathBuf, Fingerprint)> {
         let data = fs::read_link(self.directory.join("..data")).ok();
         let directory = data.as_ref().map_or_else(|| self.directory.clone(), |data| self.directory.join(data));
-        let (file, metadata) = first_existing(&directory, [DOCUMENT.as_ref(), DOCUMENT_GZ.as_ref()])?;
+        let (file, metadata) = first_existing(&directory, self.names)?;
         let fingerprint = Fingerprint {
             data,
             inode: metadata.ino(),
@@ -100,7 +119,7 @@ impl Mount {
     }
 }
 
-fn first_existing(directory: &Path, names: [&OsStr; 2]) -> io::Result<(PathBuf, fs::Metadata)> {
+fn first_existing(directory: &Path, names: &[&str]) -> io::Result<(PathBuf, fs::Metadata)> {
     let mut missing = io::Error::from(io::ErrorKind::NotFound);
     for name in names {
         let file = directory.join(name);
@@ -142,7 +161,7 @@ mod tests {
     #[test]
     fn every_swap_is_seen_once() {
         let directory = scratch("swap");
-        let mut mount = Mount::new(directory.clone());
+        let mut mount = Mount::new(directory.clone(), &[DOCUMENT]);
         assert_eq!(take(&mut mount), None, "an empty directory has no document");
         for number in 0..20 {
             swap(&directory, &format!("..{number}"), &format!("document {number}"));
@@ -155,7 +174,7 @@ mod tests {
     #[test]
     fn a_plain_file_that_is_rewritten_is_seen() {
         let directory = scratch("plain");
-        let mut mount = Mount::new(directory.clone());
+        let mut mount = Mount::new(directory.clone(), &[DOCUMENT]);
         fs::write(directory.join(DOCUMENT), "half").unwrap();
         assert_eq!(take(&mut mount).as_deref(), Some("half"));
         fs::write(directory.join(DOCUMENT), "half and half").unwrap();

@@ -13,6 +13,7 @@ use tokio::sync::watch::Receiver;
 use tokio::time::sleep;
 
 use super::book::RuleBook;
+use super::glass::Glass;
 use super::{WatchReport, mount, watch};
 use crate::options::{ConfigMapName, Options};
 
@@ -23,6 +24,29 @@ const FREE_EVERY: Duration = Duration::from_secs(2);
 pub(crate) struct Sources {
     configmap: Option<ConfigMapName>,
     directory: Option<PathBuf>,
+}
+
+/// Where the break-glass map comes from. Not on the rules' thread, which gives way: this is for emergencies.
+pub(crate) struct GlassSources {
+    configmap: Option<ConfigMapName>,
+    directory: Option<PathBuf>,
+}
+
+impl GlassSources {
+    /// Beside the rules in their namespace, and where the options say that it is mounted.
+    pub(crate) fn new(options: &Options) -> Self {
+        Self { configmap: options.breakglass_configmap(), directory: options.breakglass_dir.clone() }
+    }
+
+    /// Follows them until the runtime ends.
+    pub(crate) fn follow(self, glass: &Arc<Glass>) {
+        if let Some(directory) = self.directory {
+            tokio::spawn(mount::run_glass(directory, Arc::clone(glass)));
+        }
+        if let Some(configmap) = self.configmap {
+            tokio::spawn(watch::run(configmap, Arc::clone(glass), glass.watch()));
+        }
+    }
 }
 
 impl Sources {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rules from the API server: one `ConfigMap`, listed and watched by its name, which is all that the limiter's
-//! service account may do.
+//! What the limiter reads from the API server: a `ConfigMap`, listed and watched by its name, which is all that its service
+//! account may do.
 //!
-//! An API server that is away, or a `ConfigMap` that is deleted, takes no rule away.
+//! An API server that is away takes nothing away. What a content means, or a `ConfigMap` that is gone, is the reader's matter.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,26 +67,39 @@ pub(crate) struct WatchHealth {
 }
 
 /// Shared between the watch, which writes it, and the status page.
-pub(crate) struct WatchReport(Mutex<WatchHealth>);
+pub(crate) struct WatchReport {
+    /// What is watched, for the log.
+    what: &'static str,
+    health: Mutex<WatchHealth>,
+}
+
+/// Takes what a watch brings.
+pub(super) trait Reader {
+    /// The `ConfigMap` as it is now; the answer is what is wrong with it, and empty otherwise.
+    fn take(&self, configmap: &ConfigMap) -> String;
+
+    /// There is no such `ConfigMap`, or no longer; the answer is what is wrong with that.
+    fn gone(&self, name: &ConfigMapName) -> String;
+}
 
 impl WatchReport {
     /// For a watch that has not begun, or never will.
-    pub(crate) fn new(wanted: bool) -> Self {
+    pub(crate) fn new(what: &'static str, wanted: bool) -> Self {
         let state = if wanted { WatchState::Disconnected } else { WatchState::Off };
-        Self(Mutex::new(WatchHealth { state, error: String::new() }))
+        Self { what, health: Mutex::new(WatchHealth { state, error: String::new() }) }
     }
 
     pub(crate) fn get(&self) -> WatchHealth {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.health.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn set(&self, state: WatchState, error: String) {
-        let mut health = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         if health.state != state || health.error != error {
             if state == WatchState::Disconnected {
-                tracing::warn!(error, "the watch on the rules is interrupted");
+                tracing::warn!(what = self.what, error, "a watch is interrupted");
             } else {
-                tracing::info!(note = error, "the watch on the rules stands");
+                tracing::info!(what = self.what, note = error, "a watch stands");
             }
             *health = WatchHealth { state, error };
         }
@@ -94,11 +107,11 @@ impl WatchReport {
 }
 
 /// Follows the `ConfigMap` until the runtime ends.
-pub(crate) async fn run(name: ConfigMapName, book: Arc<RuleBook>, report: Arc<WatchReport>) {
+pub(super) async fn run(name: ConfigMapName, reader: Arc<impl Reader>, report: Arc<WatchReport>) {
     let mut pauses = Pauses::new();
     loop {
         let error = match Client::try_default().await {
-            Ok(client) => follow(events(client, &name), &name, &book, &report).await,
+            Ok(client) => follow(events(client, &name), &name, &*reader, &report).await,
             Err(error) => with_causes(&error),
         };
         report.set(WatchState::Disconnected, error);
@@ -117,38 +130,42 @@ fn events(client: Client, name: &ConfigMapName) -> impl Stream<Item = watcher::R
 async fn follow(
     events: impl Stream<Item = watcher::Result<Event<ConfigMap>>>,
     name: &ConfigMapName,
-    book: &RuleBook,
+    reader: &impl Reader,
     report: &WatchReport,
 ) -> String {
     pin_mut!(events);
-    let gone = || format!("ConfigMap {}/{} does not exist; the last good rules stay", name.namespace, name.name);
     let mut listed = false;
     while let Some(event) = events.next().await {
         match event {
             Ok(Event::Init) => listed = false,
             Ok(Event::Apply(configmap) | Event::InitApply(configmap)) => {
                 listed = true;
-                report.set(WatchState::Connected, take(&configmap, book));
+                report.set(WatchState::Connected, reader.take(&configmap));
             }
             Ok(Event::InitDone) if listed => {}
-            Ok(Event::InitDone | Event::Delete(_)) => report.set(WatchState::Connected, gone()),
+            Ok(Event::InitDone | Event::Delete(_)) => report.set(WatchState::Connected, reader.gone(name)),
             Err(error) => return with_causes(&error),
         }
     }
     "the watch ended".to_owned()
 }
 
-/// Offers the document to the book; the answer is what is wrong with the `ConfigMap` itself.
-fn take(configmap: &ConfigMap, book: &RuleBook) -> String {
-    let plain = configmap.data.as_ref().and_then(|data| data.get(DOCUMENT)).map(String::as_bytes);
-    let packed = || configmap.binary_data.as_ref().and_then(|data| data.get(DOCUMENT_GZ)).map(|data| &data.0[..]);
-    match plain.or_else(packed) {
-        Some(document) => {
-            // A refusal is remembered by the book.
-            let _refused = book.offer(document, Source::Watch);
-            String::new()
+impl Reader for RuleBook {
+    fn take(&self, configmap: &ConfigMap) -> String {
+        let plain = configmap.data.as_ref().and_then(|data| data.get(DOCUMENT)).map(String::as_bytes);
+        let packed = || configmap.binary_data.as_ref().and_then(|data| data.get(DOCUMENT_GZ)).map(|data| &data.0[..]);
+        match plain.or_else(packed) {
+            Some(document) => {
+                // A refusal is remembered by the book.
+                let _refused = self.offer(document, Source::Watch);
+                String::new()
+            }
+            None => format!("the ConfigMap has neither {DOCUMENT} nor {DOCUMENT_GZ}; the last good rules stay"),
         }
-        None => format!("the ConfigMap has neither {DOCUMENT} nor {DOCUMENT_GZ}; the last good rules stay"),
+    }
+
+    fn gone(&self, name: &ConfigMapName) -> String {
+        format!("ConfigMap {}/{} does not exist; the last good rules stay", name.namespace, name.name)
     }
 }
 
