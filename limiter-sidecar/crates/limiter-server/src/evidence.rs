@@ -25,7 +25,9 @@ pub(crate) struct RuleEvidence {
     since_ms: u64,
     /// When the policy last matched a request, µs since the epoch.
     matched_at_us: AtomicU64,
-    requests: AtomicU64,
+    /// Requests that the rule could refuse, and those that it could not.
+    enforced: AtomicU64,
+    shadowed: AtomicU64,
     rejected: AtomicU64,
     would_reject: AtomicU64,
     store_failures: AtomicU64,
@@ -49,6 +51,8 @@ pub(crate) struct Counts {
     /// Whatever the rule was asked; none before the first.
     last_request_ms: Option<u64>,
     requests: u64,
+    /// Of them those that the rule could refuse.
+    enforced: u64,
     rejected: u64,
     would_reject: u64,
     store_failures: u64,
@@ -85,7 +89,8 @@ impl RuleEvidence {
         Self {
             since_ms,
             matched_at_us: AtomicU64::new(0),
-            requests: AtomicU64::new(0),
+            enforced: AtomicU64::new(0),
+            shadowed: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
             would_reject: AtomicU64::new(0),
             store_failures: AtomicU64::new(0),
@@ -103,11 +108,16 @@ impl RuleEvidence {
     /// Counts one request that the rule was asked about, or that needed no question. `failure`: why the store did not decide
     /// it, or not all of it. What was not evaluated is no evidence: among the requests it would make a rule in shadow look
     /// milder the more often others refuse.
-    pub(crate) fn count(&self, outcome: Outcome, failure: Option<StoreFailure>, subject: Subject<'_>) {
+    pub(crate) fn count(
+        &self,
+        (enforces, outcome): (bool, Outcome),
+        failure: Option<StoreFailure>,
+        subject: Subject<'_>,
+    ) {
         if outcome == Outcome::NotEvaluated {
             return;
         }
-        bump(&self.requests);
+        bump(if enforces { &self.enforced } else { &self.shadowed });
         match said(outcome) {
             Said::Rejected => bump(&self.rejected),
             Said::WouldReject => bump(&self.would_reject),
@@ -178,7 +188,8 @@ impl RuleEvidence {
         Counts {
             since_ms: self.since_ms,
             last_request_ms: Some(read(&self.matched_at_us) / 1_000).filter(|at_ms| *at_ms > 0),
-            requests: read(&self.requests),
+            requests: read(&self.enforced) + read(&self.shadowed),
+            enforced: read(&self.enforced),
             rejected: read(&self.rejected),
             would_reject: read(&self.would_reject),
             store_failures: read(&self.store_failures),
@@ -233,18 +244,20 @@ mod tests {
         let metrics = Metrics::new();
         let subject = Subject { metrics: &metrics, policy: "team/p", rule: "burst", slot: None };
         let evidence = RuleEvidence::new(7, vec![String::new()]);
-        evidence.count(Outcome::Allowed, None, subject);
-        evidence.count(Outcome::Rejected, None, subject);
-        evidence.count(Outcome::StoreFailureOpen, Some(StoreFailure::Oom), subject);
-        evidence.count(Outcome::LocalRejected, Some(StoreFailure::Oom), subject);
+        evidence.count((true, Outcome::Allowed), None, subject);
+        evidence.count((true, Outcome::Rejected), None, subject);
+        evidence.count((true, Outcome::StoreFailureOpen), Some(StoreFailure::Oom), subject);
+        evidence.count((true, Outcome::LocalRejected), Some(StoreFailure::Oom), subject);
         evidence.count_unknown_plan(subject);
-        evidence.count(Outcome::SkippedMissingKey, None, subject);
-        evidence.count(Outcome::NotEvaluated, None, subject);
+        evidence.count((true, Outcome::SkippedMissingKey), None, subject);
+        evidence.count((true, Outcome::NotEvaluated), None, subject);
+        evidence.count((false, Outcome::WouldReject), None, subject);
         evidence.count_missing_key();
         evidence.count_hold(true, subject);
         evidence.count_hold(false, subject);
         let counts = evidence.counts();
-        assert_eq!((counts.requests, counts.rejected, counts.unknown_plan), (5, 2, 1));
+        assert_eq!((counts.requests, counts.rejected, counts.unknown_plan), (6, 2, 1));
+        assert_eq!((counts.enforced, counts.would_reject), (5, 1));
         assert_eq!((counts.store_failures, counts.local), (2, 1));
         assert_eq!((counts.missing_key, counts.held, counts.would_hold), (1, 1, 1));
         assert_eq!(counts.since_ms, 7);

@@ -239,7 +239,7 @@ impl Decider {
             let Some(rule) = live.rules.get(applied.rule.ordinal()) else { continue };
             let subject = Subject { metrics, policy: &rule.policy, rule: &rule.name, slot: rule.slot };
             rule.evidence.note_match(prepared.now_us());
-            rule.evidence.count(*outcome, failure, subject);
+            rule.evidence.count((applied.enforces(), *outcome), failure, subject);
             rule.evidence.count_plan(applied.plan, *outcome);
             rule.evidence.note_limited(
                 *outcome,
