@@ -126,8 +126,7 @@ impl Metrics {
         table.register("weir_ruleset_rejected", "Rulesets that were refused", self.ruleset_rejected.clone());
         table.register("weir_watch_connected", "Whether the watch on the rules stands", self.watch_connected.clone());
         table.register("weir_break_glass_entries", "What is switched off by hand", self.break_glass_entries.clone());
-        let unreadable = self.break_glass_unreadable.clone();
-        table.register("weir_break_glass_unreadable", "Whether the break-glass map is refused", unreadable);
+        table.register("weir_break_glass_unreadable", "Map is refused", self.break_glass_unreadable.clone());
         table.register("weir_held_requests", "Requests that are held now", self.held_requests.clone());
         table.register("weir_hold_seconds", "Time that requests were held before they left", self.hold.clone());
         table.register("weir_refunds", "Charges to be given back, by why and how that ended", self.refunds.clone());
