@@ -5,6 +5,7 @@ The operator has little patience here, so that silence means something after sec
 `limits`; without it the gateway would be silent.
 """
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,9 @@ from typing import Any
 import pytest
 import yaml
 
+from lab.client import fetch, sample
 from lab.environment import Environment
+from lab.layout import SYSTEM_NAMESPACE
 from lab.mounting import Mount, mounted
 from lab.team import Team
 from lab.waiting import eventually
@@ -85,6 +88,10 @@ class Scene:
     def edit(self, **spec: Any) -> None:
         self.team.apply(self.team.policy(**{"rules": [BURST, QUOTA], **spec}))
 
+    def patch(self, kill_switches: dict[str, Any]) -> None:
+        patch = json.dumps({"status": {"killSwitches": kill_switches}})
+        self.team.kubectl("patch", "rlpol", "limits", "--subresource=status", "--type=merge", "-p", patch)
+
     def hold_rules(self) -> Mount:
         """Let the first limiter read its rules from a folder that nobody updates."""
         limiter = self.environment.limiters[0]
@@ -95,6 +102,13 @@ class Scene:
     def let_rules_go(self) -> None:
         assert self.mount is not None
         self.mount.update()
+
+    def break_glass(self, modes: dict[str, str] | None) -> None:
+        kubectl, name = self.environment.cluster.kubectl, "edge-breakglass"
+        if modes is None:
+            kubectl("delete", "configmap", name, "-n", SYSTEM_NAMESPACE)
+            return
+        kubectl("create", "configmap", name, "-n", SYSTEM_NAMESPACE, f"--from-literal=modes={json.dumps(modes)}")
 
     def wait(self, expected: dict[str, tuple[str, str]], *, kind: str = "rlpol", name: str = "limits") -> float:
         """Wait until these conditions hold, for the present generation; return how long it took."""
@@ -143,8 +157,16 @@ def leave_behind(scene: Scene) -> None:
 def refuse(scene: Scene) -> None:
     mount = scene.hold_rules()
     scene.edit(response={"documentation": "https://example.com/refused"})
-    scene.wait({"Programmed": ("False", "Propagating")})
+    scene.wait({"Enforcing": ("True", "RollingOut")})
     mount.update(novel="a member that this limiter does not know")
+
+
+def switch(mode: str, *rules: str) -> Callable[[Scene], None]:
+    return lambda scene: scene.patch({rule: {"mode": mode, "reason": "INC-42"} for rule in rules})
+
+
+def unswitch(*rules: str) -> Callable[[Scene], None]:
+    return lambda scene: scene.patch(dict.fromkeys(rules))
 
 
 def edit(**spec: Any) -> Callable[[Scene], None]:
@@ -152,6 +174,7 @@ def edit(**spec: Any) -> Callable[[Scene], None]:
 
 
 BACK = edit()
+UNSERVED = {"hosts": ["unserved.conditions.test"]}
 BAD = [{"name": "burst", "limit": {"requests": 1, "period": "1s", "burst": 10**12}}]
 
 FAULTS = {
@@ -174,6 +197,23 @@ FAULTS = {
         refuse,
         {"Enforcing": ("True", "RollingOut"), "Programmed": ("False", "LimiterRefused")},
         Scene.let_rules_go,
+    ),
+    "Envoy does not ask": Fault(
+        lambda scene: scene.traffic.pause(),
+        {"Enforcing": ("Unknown", "NotAsked"), "Ready": ("True", "Ready")},
+        lambda scene: scene.traffic.resume(),
+    ),
+    "a host that no route serves": Fault(
+        edit(match=UNSERVED), {"Enforcing": ("False", "NoTrafficMatched"), "Ready": ("True", "Ready")}, BACK
+    ),
+    "kill switch": Fault(switch("Disabled", "*"), {"Enforcing": ("False", "KillSwitch")}, unswitch("*")),
+    "kill switch on one rule": Fault(
+        switch("Shadow", "quota"), {"Enforcing": ("False", "KillSwitch")}, unswitch("quota")
+    ),
+    "break glass": Fault(
+        lambda scene: scene.break_glass({"conditions/limits": "Disabled"}),
+        {"Enforcing": ("False", "BreakGlass")},
+        lambda scene: scene.break_glass(None),
     ),
     "shadow": Fault(edit(mode="Shadow"), {"Enforcing": ("False", "ShadowMode"), "Ready": ("True", "Ready")}, BACK),
     "disabled": Fault(edit(mode="Disabled"), {"Enforcing": ("False", "SwitchedOff"), "Ready": ("True", "Ready")}, BACK),
@@ -247,7 +287,7 @@ def test_a_fault_shows_within_seconds_and_goes_when_it_is_mended(scene: Scene, n
 
 
 @pytest.mark.requirement("R40")
-@pytest.mark.parametrize("name", ["store down", "a limiter frozen"])
+@pytest.mark.parametrize("name", ["store down", "Envoy does not ask", "kill switch", "a limiter frozen"])
 def test_a_fault_shows_that_came_while_no_operator_ran(scene: Scene, name: str) -> None:
     fault, operator = FAULTS[name], scene.environment.operator
     operator.part.kill()
@@ -260,6 +300,23 @@ def test_a_fault_shows_that_came_while_no_operator_ran(scene: Scene, name: str) 
         fault.mend(scene)
     _restart(scene.environment)
     scene.wait(WELL)
+
+
+def looks(scene: Scene) -> float:
+    """How often the operator has looked at everything since it started."""
+    text = fetch(scene.environment.operator.metrics_url).body.decode()
+    return sample(text, "weir_operator_reconciles_total", gateway="edge", outcome="done")
+
+
+@pytest.mark.requirement("R40")
+def test_a_new_operator_does_not_take_back_that_nothing_matches(scene: Scene) -> None:
+    """D49: since when it has been so is told by the limiters, so nothing is written after a restart."""
+    scene.edit(match=UNSERVED)
+    scene.wait({"Enforcing": ("False", "NoTrafficMatched")})
+    before = scene.team.get("rlpol", "limits")
+    _restart(scene.environment)
+    eventually(lambda: looks(scene) >= 3, FLIPS_S + SLACK_S, what="the new operator has looked at everything")
+    assert scene.team.get("rlpol", "limits") == before
 
 
 @pytest.mark.requirement("R40")
@@ -284,3 +341,27 @@ def test_a_policy_says_that_an_older_one_leaves_it_no_room_until_that_is_gone(sc
     scene.wait(WELL)
     scene.team.kubectl("delete", "rlpol", "limits")
     scene.wait({"Accepted": ("True", "Accepted"), "Ready": ("True", "Ready")}, name="younger")
+
+
+@pytest.mark.requirement("R40")
+def test_a_line_of_kubectl_tells_the_state_within_80_columns(scene: Scene) -> None:
+    def share() -> str:
+        printed = scene.team.kubectl("get", "rlpol", "limits", "-o", "wide").splitlines()
+        assert printed[0].split() == [
+            "NAME",
+            "GATEWAY",
+            "MODE",
+            "ENFORCING",
+            "LIMITERS",
+            "AGE",
+            "RULES",
+            "WOULD-REJECT",
+        ]
+        assert max(map(len, printed)) <= 80
+        *values, _, rules, would_reject = printed[1].split()
+        assert (values, rules) == (["limits", "edge", "Enforce", "True", "2/2"], "2")
+        return would_reject
+
+    eventually(lambda: share().endswith("%"), FLIPS_S + SLACK_S, what="the share of what would be refused is told")
+    usual = scene.team.kubectl("get", "rlpol", "limits").splitlines()
+    assert usual[0].split() == ["NAME", "GATEWAY", "MODE", "ENFORCING", "LIMITERS", "AGE"]
