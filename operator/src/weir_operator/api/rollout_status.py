@@ -72,9 +72,9 @@ class TopSubject(ApiModel):
     """A subject and how often it was, or would have been, refused."""
 
     subject: Annotated[str, Field(max_length=4096)]
-    """Its key; values of headers, cookies and queries are hashed."""
+    """Its key, as limiters show it: hashed if a header, cookie, query, claim or certificate is part of it."""
     count: Number
-    """At least how often."""
+    """About how often, by what each limiter remembers of its most refused."""
 
 
 class EvidenceStatus(ApiModel):
