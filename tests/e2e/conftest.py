@@ -31,7 +31,13 @@ def environment() -> Iterator[Environment]:
     # What is expected of a status must not depend on how long ago a test on a busy machine sent its last request.
     conditions = {"unmatchedAfter": "86400s", "unaskedAfter": "86400s"}
     layout = Layout(
-        pairs=2, store=store, patience=SHARED_MACHINE, max_delay_ms=3_000, hosts=hosts, conditions=conditions
+        pairs=2,
+        store=store,
+        patience=SHARED_MACHINE,
+        max_delay_ms=3_000,
+        hosts=hosts,
+        conditions=conditions,
+        reviewed="webhook",
     )
     lab = Environment("test", layout)
     lab.start()

@@ -74,7 +74,9 @@ def audited(team: Team) -> list[tuple[str, str, bool]]:
     writes = [
         (record["requestReceivedTimestamp"], record["userAgent"], record["objectRef"]["resource"], record)
         for record in records
-        if record["user"]["username"] == OPERATOR and record["verb"] in {"create", "update", "patch", "delete"}
+        if record["user"]["username"] == OPERATOR
+        and record["verb"] in {"create", "update", "patch", "delete"}
+        and record["objectRef"]["resource"] in {"leases", "configmaps", "ratelimitpolicies", "ratelimitoverrides"}
     ]
     writes.sort(key=lambda write: write[0])
     return [

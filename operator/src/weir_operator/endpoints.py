@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -18,6 +19,16 @@ class Address:
 
     host: str
     port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """Where to serve the webhook, under which names, and where its certificate is kept."""
+
+    address: Address
+    names: tuple[str, ...]
+    namespace: str
+    secret: str
 
 
 def parse_address(text: str) -> Address:
@@ -47,13 +58,16 @@ def metrics_routes(expose: Callable[[], bytes], content_type: str) -> list[web.R
     return [web.get("/metrics", metrics)]
 
 
-async def serve(address: Address, routes: list[web.RouteDef]) -> web.AppRunner:
-    """Listen, and return what to clean up at the end. Raises OSError when the address is taken."""
+async def serve(address: Address, routes: list[web.RouteDef], tls: ssl.SSLContext | None = None) -> web.AppRunner:
+    """Listen, with TLS if its context is given; return what to clean up at the end.
+
+    Raises OSError when the address is taken.
+    """
     application = web.Application()
     application.add_routes(routes)
     runner = web.AppRunner(application, shutdown_timeout=0.5)
     await runner.setup()
-    await web.TCPSite(runner, address.host, address.port).start()
+    await web.TCPSite(runner, address.host, address.port, ssl_context=tls).start()
     return runner
 
 

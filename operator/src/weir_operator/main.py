@@ -20,7 +20,7 @@ from pathlib import Path
 
 import aiohttp
 
-from weir_operator.endpoints import Address, health_routes, metrics_routes, parse_address, serve
+from weir_operator.endpoints import Address, Hook, health_routes, metrics_routes, parse_address, serve
 from weir_operator.logs import set_up_logging
 from weir_operator.metrics import CONTENT_TYPE, Metrics
 from weir_operator.reconcile.lease import Identity
@@ -53,7 +53,7 @@ async def _run(settings: Settings, options: argparse.Namespace) -> int:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     metrics = Metrics()
     async with aiohttp.ClientSession() as session:
-        operator = Operator(settings, metrics, session, _candidate(options))
+        operator = Operator(settings, metrics, session, _candidate(options), _hook(options))
         runners = []
         try:
             runners.append(
@@ -95,6 +95,13 @@ def _candidate(options: argparse.Namespace) -> Candidate | None:
     return Candidate(namespace, name, identity)
 
 
+def _hook(options: argparse.Namespace) -> Hook | None:
+    if options.webhook is None:
+        return None
+    namespace, _, secret = options.webhook_secret.partition("/")
+    return Hook(options.webhook, tuple(options.webhook_names.split(",")), namespace, secret)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="weir-operator", description="Turns RateLimitPolicy and RateLimitOverride objects into enforced limits."
@@ -125,7 +132,7 @@ def _parser() -> argparse.ArgumentParser:
     lease = run.add_mutually_exclusive_group()
     lease.add_argument(
         "--lease",
-        type=_lease,
+        type=_namespaced,
         default="weir-system/weir-operator",
         metavar="NAMESPACE/NAME",
         help="the Lease by which one of several replicas is elected to write (default weir-system/weir-operator)",
@@ -144,6 +151,26 @@ def _parser() -> argparse.ArgumentParser:
         help="this replica's name in the Lease (default POD_NAME of the environment, else the host's name); a process "
         "that is started again under its name goes on at once, so no two may bear one at the same time",
     )
+    run.add_argument(
+        "--webhook",
+        type=_address,
+        metavar="HOST:PORT",
+        help="serve the validating webhook here, with TLS; without this there is none",
+    )
+    run.add_argument(
+        "--webhook-names",
+        default="weir-operator.weir-system.svc",
+        metavar="NAMES",
+        help="the names or addresses by which the API server reaches the webhook, with commas between "
+        "(default weir-operator.weir-system.svc)",
+    )
+    run.add_argument(
+        "--webhook-secret",
+        type=_namespaced,
+        default="weir-system/weir-webhook",
+        metavar="NAMESPACE/NAME",
+        help="the Secret in which the replicas share the webhook's certificate (default weir-system/weir-webhook)",
+    )
     run.add_argument("--log-format", choices=["json", "text"], default="json", help="default json")
     run.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info", help="default info")
     check = commands.add_parser("check-settings", help="check a settings file and say all that is wrong with it")
@@ -151,10 +178,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _lease(text: str) -> str:
+def _namespaced(text: str) -> str:
     namespace, _, name = text.partition("/")
     if not namespace or not name or "/" in name:
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form weir-system/weir-operator")
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAMESPACE/NAME")
     return text
 
 

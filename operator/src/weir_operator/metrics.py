@@ -115,6 +115,16 @@ class Metrics:
             registry=registry,
         )
 
+        self.admission_reviews = Counter(
+            "weir_operator_admission_reviews",
+            "Reviews by the validating webhook, by outcome: allowed or refused.",
+            ["outcome"],
+            registry=registry,
+        )
+        self.admission_seconds = Histogram(
+            "weir_operator_admission_seconds", "One review.", buckets=SECONDS, registry=registry
+        )
+
     def forget_gateways(self) -> None:
         """Drop what only a leader knows: two replicas must not tell two stories."""
         for gauge in (

@@ -11,10 +11,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import aiohttp
 
 from weir_operator.clock import SystemClock
+from weir_operator.endpoints import Hook
+from weir_operator.handlers.admission import admission_routes
 from weir_operator.handlers.watch import Watch
 from weir_operator.kube.cluster import ApiCluster
 from weir_operator.kube.credentials import load_configuration
@@ -26,11 +29,15 @@ from weir_operator.reconcile.election import Election
 from weir_operator.reconcile.fence import FencedCluster
 from weir_operator.reconcile.lease import Identity
 from weir_operator.reconcile.ports import CONFIG_MAPS, Cluster, Object, Resource, Stalled, Waiting
+from weir_operator.reconcile.rehearsal import Rehearsal
 from weir_operator.reconcile.store import Store
 from weir_operator.reconcile.turn import Tools
 from weir_operator.render.names import SELECTOR
 from weir_operator.settings import Settings
 from weir_operator.term import Term
+
+if TYPE_CHECKING:
+    from weir_operator.webhook import Webhook
 
 RELIST_EVERY_S = 60.0  # how long a change that the watch missed can stay unknown
 RELIST_AFTER_START_S = 3.0  # the watch begins with a list of its own: what went between ours and its has no event
@@ -56,7 +63,12 @@ class Operator:
     """All parts of the operator, wired. Run it once. Without a candidate it takes itself for the only replica."""
 
     def __init__(
-        self, settings: Settings, metrics: Metrics, session: aiohttp.ClientSession, candidate: Candidate | None
+        self,
+        settings: Settings,
+        metrics: Metrics,
+        session: aiohttp.ClientSession,
+        candidate: Candidate | None,
+        hook: Hook | None,
     ) -> None:
         self._settings = settings
         self._session = session
@@ -74,6 +86,7 @@ class Operator:
         if candidate is not None:
             lease = ApiLease(self._transport, candidate.namespace, candidate.lease)
             self._election = Election(lease, candidate.identity, self._clock, metrics)
+        self._webhook = self._review(hook) if hook is not None else None
         self._term: Term | None = None
         self._event_loop: asyncio.AbstractEventLoop | None = None
         self._contact_s = self._clock.monotonic()
@@ -90,6 +103,8 @@ class Operator:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._relist_for_ever(), name="relist")
                 tasks.create_task(self._events.run(), name="events")
+                if self._webhook is not None:
+                    tasks.create_task(self._webhook.run(), name="webhook")
                 if self._election is None:
                     tasks.create_task(self._work(self._cluster), name="work")
                 else:
@@ -115,9 +130,21 @@ class Operator:
 
     def role(self) -> str:
         """Return this replica's part, for a person who asks whether it is ready."""
-        if self._election is None or self._election.writes_for_s() > 0:
+        if self._election is None or self._writes_for_s() > 0:
             return "leads"
         return f"stands by; {self._election.holder or 'nobody'} leads"
+
+    def _writes_for_s(self) -> float:
+        return self._election.writes_for_s() if self._election is not None else float("inf")
+
+    def _review(self, hook: Hook) -> Webhook:
+        # A replica that serves no webhook needs no X.509 library, which takes 10 MB.
+        from weir_operator.kube.webhook import WebhookObjects  # noqa: PLC0415
+        from weir_operator.webhook import Webhook  # noqa: PLC0415
+
+        routes = admission_routes(Rehearsal(self._store, self._settings.gateways), self._metrics)
+        objects = WebhookObjects(self._transport, hook.namespace, hook.secret)
+        return Webhook(hook, objects, routes, self._clock, self._writes_for_s)
 
     async def _work(self, cluster: Cluster) -> None:
         tools = Tools(cluster, self._store, self._clock, self._metrics, self._events)

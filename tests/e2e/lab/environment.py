@@ -64,7 +64,7 @@ class Environment:
         self.state = State(self.folder)
         self.limiters, self.envoys = [], []
         self._ports = [free_port() for _ in range(self.layout.pairs)]
-        self._upstream_port = free_port()
+        self._upstream_port, self._webhook_port = free_port(), free_port()
         self._manifests = self.folder / "manifests"
 
     def start(self) -> None:
@@ -153,7 +153,8 @@ class Environment:
         path.write_text("".join(f"export {name}={shlex.quote(value)}\n" for name, value in self.variables().items()))
 
     def _install_chart(self) -> None:
-        values = chart_values(self.layout, admin_ports=self._ports, upstream_port=self._upstream_port)
+        ports = {"upstream_port": self._upstream_port, "webhook_port": self._webhook_port}
+        values = chart_values(self.layout, admin_ports=self._ports, **ports)
         # what Helm finds out by itself where it installs and does not only render
         stamps = self.cluster.serves("admissionregistration.k8s.io/v1", "mutatingadmissionpolicies")
         values["admission"] = {"stampAuthors": "Always" if stamps else "Never"}
@@ -211,7 +212,12 @@ class Environment:
         settings = self.folder / "settings.yaml"
         settings.write_text(self.cluster.get("configmap", "weir-settings", SYSTEM_NAMESPACE)["data"]["settings.yaml"])
         kubeconfig = self.cluster.token_kubeconfig(SYSTEM_NAMESPACE, "weir-operator", self.folder)
-        self.operator = programs.start_operator(settings, kubeconfig, log=self.logs / "operator.log")
+        self.operator = programs.start_operator(
+            settings,
+            kubeconfig,
+            log=self.logs / "operator.log",
+            webhook=self._webhook_port if self.layout.reviewed else 0,
+        )
         self.save()
         for program in [self.upstream, self.operator, *(limiter.program for limiter in self.limiters)]:
             program.wait_ready()

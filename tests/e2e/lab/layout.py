@@ -51,6 +51,7 @@ class Layout:
     conditions: Mapping[str, str] = field(default_factory=dict)  # when silence shows in them; empty = as by default
     max_delay_ms: int = 0  # how long a limiter may hold a request in a queue
     hosts: Mapping[str, Sequence[str]] = field(default_factory=lambda: dict(TEAM_HOSTS))
+    reviewed: str = ""  # the one namespace whose objects the webhook reviews; without it there is no webhook
 
     @property
     def namespaces(self) -> list[str]:
@@ -58,7 +59,9 @@ class Layout:
         return list(self.hosts)
 
 
-def chart_values(layout: Layout, *, admin_ports: Sequence[int], upstream_port: int) -> dict[str, Any]:
+def chart_values(
+    layout: Layout, *, admin_ports: Sequence[int], upstream_port: int, webhook_port: int
+) -> dict[str, Any]:
     """The chart's values for a layout. Ports, socket and folder of Envoy are placeholders: `lab.envoy` moves them."""
     envoy = {
         "listen": {"address": "127.0.0.1", "port": 8080},
@@ -83,4 +86,9 @@ def chart_values(layout: Layout, *, admin_ports: Sequence[int], upstream_port: i
         gateway["queueing"] = {"maxDelay": f"{layout.max_delay_ms}ms"}
     if layout.conditions:
         gateway["conditions"] = dict(layout.conditions)
-    return {"gateways": [gateway]}
+    webhook = {
+        "enabled": bool(layout.reviewed),
+        "url": f"https://127.0.0.1:{webhook_port}/admission",
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": layout.reviewed}},
+    }
+    return {"gateways": [gateway], "webhook": webhook}

@@ -117,12 +117,16 @@ def start_limiter(
     return Limiter(program, socket, instance)
 
 
-def start_operator(settings: Path, kubeconfig: Path, *, log: Path, name: str = "operator") -> Program:
-    """Start the operator with a settings file, as the mounted ConfigMap would give it; `name` is its pod's."""
+def start_operator(settings: Path, kubeconfig: Path, *, log: Path, name: str = "operator", webhook: int = 0) -> Program:
+    """Start the operator with a settings file, as the mounted ConfigMap would give it.
+
+    `name` is its pod's, `webhook` the port on which it reviews objects, if it shall.
+    """
     health, metrics = free_port(), free_port()
     argv = (
         str(VENV / "bin" / "weir-operator"), "run", "--settings", str(settings), "--health", f"{_HOST}:{health}",
         "--metrics", f"{_HOST}:{metrics}", "--log-format", "json",
+        *(("--webhook", f"{_HOST}:{webhook}", "--webhook-names", _HOST) if webhook else ()),
     )  # fmt: skip
     env = {"KUBECONFIG": str(kubeconfig), "POD_NAME": name}
     program = start(name, argv, log=log, url=f"http://{_HOST}:{health}", ready="/readyz", env=env)

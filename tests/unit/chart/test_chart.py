@@ -159,11 +159,22 @@ def test_every_binding_names_a_role_and_an_account_of_this_chart() -> None:
         assert {(s["name"], s["namespace"]) for s in binding["subjects"]} <= accounts
 
 
-def test_no_role_uses_a_wildcard_or_reads_secrets() -> None:
+def test_no_role_uses_a_wildcard_or_reads_another_secret_than_the_webhooks() -> None:
     for role in [*of_kind("Role"), *of_kind("ClusterRole")]:
         for rule in role["rules"]:
             assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
-            assert "secrets" not in rule["resources"]
+            if "secrets" in rule["resources"]:
+                assert rule["resourceNames"] == ["weir-webhook"]
+
+
+def test_the_webhook_can_be_left_out_and_never_stands_in_the_way() -> None:
+    assert not [
+        m for m in render({"webhook": {"enabled": False}}) if "webhook" in m["kind"].lower() + str(m["metadata"])
+    ]
+    for hook in named("ValidatingWebhookConfiguration", "weir-operator")["webhooks"]:
+        assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == ("Ignore", 2, "None")
+        assert "caBundle" not in hook["clientConfig"]  # the operator's, and a sync must not take it away
+        assert not any("/" in resource for rule in hook["rules"] for resource in rule["resources"])
 
 
 @pytest.mark.requirement("R40")

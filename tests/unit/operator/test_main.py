@@ -42,7 +42,7 @@ def test_bad_settings_end_the_command_with_all_mistakes(
         (["run"], 2, "--settings"),
         (["run", "--settings", "x", "--health", "8080"], 2, "is not of the form 127.0.0.1:8080"),
         (["run", "--settings", "x", "--log-level", "loud"], 2, "invalid choice"),
-        (["run", "--settings", "x", "--lease", "weir-operator"], 2, "is not of the form weir-system/weir-operator"),
+        (["run", "--settings", "x", "--lease", "weir-operator"], 2, "is not of the form NAMESPACE/NAME"),
         (["run", "--settings", "x", "--lease", "a/b", "--no-lease"], 2, "not allowed with"),
     ],
 )

@@ -120,6 +120,15 @@ class Store:
         """Return all that concerns one gateway now."""
         return Observation(self._attachment().groups[gateway], self.config_maps_of(gateway))
 
+    def policies(self) -> tuple[PolicyInput, ...]:
+        """Return all policies of the cluster, parsed."""
+        return self._parsed_policies.of(self._policies)
+
+    @property
+    def live(self) -> Mapping[str, Ruleset]:
+        """What each gateway's limiters are told to run, as far as this process was told."""
+        return self._live
+
     def orphans(self) -> Orphans:
         """Return the objects that no gateway takes now."""
         attachment = self._attachment()
