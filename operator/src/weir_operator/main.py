@@ -162,7 +162,7 @@ def _parser() -> argparse.ArgumentParser:
         default="weir-operator.weir-system.svc",
         metavar="NAMES",
         help="the names or addresses by which the API server reaches the webhook, with commas between "
-        "(default weir-operator.weir-system.svc)",
+        "(the chart's Service in weir-system unless given)",
     )
     run.add_argument(
         "--webhook-secret",

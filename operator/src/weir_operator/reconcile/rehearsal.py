@@ -15,6 +15,7 @@ from weir_operator.domain.attachment import attach
 from weir_operator.domain.compiler import Compiler
 from weir_operator.domain.conditions import Reason
 from weir_operator.domain.gateways import Gateway
+from weir_operator.domain.neighbourhood import neighbours_of
 from weir_operator.domain.problems import Problem
 from weir_operator.domain.specs import OverrideInput, PolicyInput
 from weir_operator.domain.surprises import surprises_of
@@ -43,7 +44,7 @@ class Rehearsal:
         return self._policy(parse_policy(obj)) if resource == POLICIES else self._override(parse_override(obj))
 
     def _policy(self, policy: PolicyInput) -> Foresight:
-        others = tuple(one for one in self._store.policies() if one.meta.id != policy.meta.id)
+        others = neighbours_of(policy, (one for one in self._store.policies() if one.meta.id != policy.meta.id))
         attachment = attach((*others, policy), (), self._gateways, self._store.live)
         lost = attachment.policies.get(policy.meta.id)
         if lost is not None:
