@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-module weir.dev/tests/gitops
+module weir.dev/tests/e2e/lab/gitops
 
 go 1.26.0
 
