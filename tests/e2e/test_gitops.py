@@ -191,7 +191,7 @@ def test_a_kill_switch_survives_a_sync_and_is_no_drift(
     assert team.statuses(2, headers=api_key) == [200, 429]
     switch = {"status": {"killSwitches": {"burst": {"mode": "Disabled", "reason": "INC-42"}}}}
     team.kubectl("patch", "rlpol", "limits", "--subresource=status", "--type=merge", "-p", json.dumps(switch))
-    eventually(lambda: team.statuses(1, headers=api_key) == [200], 20, what="the switch works")
+    eventually(lambda: team.statuses(2, headers=api_key) == [200, 200], 20, what="the switch works")
     assert repository.drift() == ""
     repository.write(policy=team.policy(rules=[strict], exempt=[{"clientIP": ["192.0.2.1/32"]}]))
     repository.sync()

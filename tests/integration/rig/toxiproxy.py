@@ -51,12 +51,13 @@ class Proxy:
     def toxic(self, kind: str, *, upstream: bool = False, **attributes: int) -> Iterator[None]:
         """Have a toxic of Toxiproxy in the connections, present and future, while the body runs."""
         stream = "upstream" if upstream else "downstream"
-        toxic = {"name": kind, "type": kind, "stream": stream, "attributes": attributes}
+        name = f"{kind}-{stream}"
+        toxic = {"name": name, "type": kind, "stream": stream, "attributes": attributes}
         _call("POST", f"{self.api}/{self.name}/toxics", toxic)
         try:
             yield
         finally:
-            _call("DELETE", f"{self.api}/{self.name}/toxics/{kind}")
+            _call("DELETE", f"{self.api}/{self.name}/toxics/{name}")
 
 
 @dataclass(slots=True)
