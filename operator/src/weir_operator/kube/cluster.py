@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from weir_operator.kube.bodies import APPLY, encode_apply
 from weir_operator.kube.errors import Attempt
 from weir_operator.kube.transport import Query, Transport
 from weir_operator.reconcile.ports import (
@@ -23,7 +24,6 @@ from weir_operator.reconcile.ports import (
 
 FIELD_MANAGER = "weir-operator"
 PAGE_SIZE = 500
-APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 FORCED = [("fieldManager", FIELD_MANAGER), ("force", "true")]
 KINDS = {resource.kind: resource for resource in (POLICIES, OVERRIDES, CONFIG_MAPS)}
@@ -55,7 +55,7 @@ class ApiCluster:
         """Server-side apply with force: what the manifest names is ours."""
         ref = _ref(manifest)
         attempt = Attempt("patch", ref.resource, namespace=ref.namespace, name=ref.name)
-        return await self._transport.request(attempt, "PATCH", FORCED, body=manifest, content_type=APPLY)
+        return await self._transport.request(attempt, "PATCH", FORCED, body=encode_apply(manifest), content_type=APPLY)
 
     async def drop_data(self, ref: Ref, keys: Mapping[str, Sequence[str]]) -> None:
         """Remove entries that other hands put there: an apply only removes what it once set itself."""
@@ -81,7 +81,7 @@ class ApiCluster:
             "metadata": {"name": ref.name, "namespace": ref.namespace, "uid": target["metadata"]["uid"]},
             "status": status,
         }
-        return await self._transport.request(attempt, "PATCH", FORCED, body=body, content_type=APPLY)
+        return await self._transport.request(attempt, "PATCH", FORCED, body=encode_apply(body), content_type=APPLY)
 
     async def end_switches(self, target: Object, names: Sequence[str]) -> Object:
         """Merge patch that the server refuses if anybody has written the object since."""

@@ -52,7 +52,7 @@ class Transport:
         method: str,
         query: Query = (),
         *,
-        body: Object | None = None,
+        body: Object | bytes | None = None,
         content_type: str = "",
         within: aiohttp.ClientTimeout = TIMEOUT,
     ) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class Transport:
 class _Request:
     method: str
     query: Query
-    body: Object | None
+    body: Object | bytes | None
     content_type: str
     within: aiohttp.ClientTimeout
 
