@@ -13,7 +13,7 @@ from typing import Any
 
 from weir_operator.api.parsing import parse_override, parse_policy
 from weir_operator.domain.compiler import Compiler
-from weir_operator.domain.gateways import Gateway, HostsDefault
+from weir_operator.domain.gateways import Gateway, HostsDefault, NamespaceBudget
 from weir_operator.domain.ruleset import Ruleset
 from weir_operator.domain.specs import OverrideInput, PolicyInput
 from weir_operator.domain.wire_text import Texts
@@ -22,7 +22,13 @@ from weir_operator.render.ruleset_config import Live, RulesetTooLarge, render_ru
 HOST = "api.example.com"
 EXHAUSTED_HOST, THREE_HOST, LAYERED_HOST = "exhausted.example.com", "three.example.com", "layered.example.com"
 CONTENDED_HOST = "contended.example.com"
-GATEWAY = Gateway("edge", "weir-system", allowed_namespaces=frozenset({"*"}), hosts_default=HostsDefault.ANY)
+GATEWAY = Gateway(
+    "edge",
+    "weir-system",
+    allowed_namespaces=frozenset({"*"}),
+    hosts_default=HostsDefault.ANY,
+    namespace_budget=NamespaceBudget(10**6, 10**9, 10**9),
+)
 _NOW_MS = 1_764_547_200_000  # any time: the revision does not matter here
 
 

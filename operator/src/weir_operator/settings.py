@@ -25,6 +25,7 @@ from weir_operator.domain.gateways import (
     Gateway,
     HostsDefault,
     Jwt,
+    NamespaceBudget,
     Patience,
     TrustedProxies,
     Upstream,
@@ -44,6 +45,7 @@ MAX_HOPS = 16  # arbitrary: more proxies than any path has
 TIMEOUT_MAX_MS = 10_000  # a client would have given up long before
 MAX_DELAY_MAX_MS = 60_000  # likewise; and every request that waits holds memory in two programs
 PATIENCE_MAX_MS = 7 * 86_400_000  # arbitrary: who never wants to hear of silence writes a week
+NAMESPACE_BUDGET_MAX = 1_000_000_000  # in effect none, for a gateway of one team
 RULE_BUDGET_MAX = 64  # arbitrary: the store's work for one request grows with every rule
 
 
@@ -117,6 +119,7 @@ def _gateway(section: Section) -> Gateway:
         rule_budget=section.number("ruleBudget", 1, RULE_BUDGET_MAX, DEFAULT_RULE_BUDGET),
         jwt=_jwt(section.section("jwt")),
         patience=_patience(section.section("conditions")),
+        namespace_budget=_namespace_budget(section.section("namespaceBudget")),
     )
     for namespace in sorted(gateway.hosts):
         if not gateway.admits(namespace):
@@ -214,6 +217,17 @@ def _patience(section: Section) -> Patience:
     )
     section.finish()
     return patience
+
+
+def _namespace_budget(section: Section) -> NamespaceBudget:
+    defaults = NamespaceBudget()
+    budget = NamespaceBudget(
+        section.number("rules", 1, NAMESPACE_BUDGET_MAX, defaults.rules),
+        section.number("documentBytes", 1, NAMESPACE_BUDGET_MAX, defaults.document_bytes),
+        section.number("closedBytes", 1, NAMESPACE_BUDGET_MAX, defaults.closed_bytes),
+    )
+    section.finish()
+    return budget
 
 
 def _duration_ms(section: Section, name: str, default_ms: int, least_ms: int, most_ms: int) -> int:

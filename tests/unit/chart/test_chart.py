@@ -258,6 +258,7 @@ def test_everything_carries_the_labels_of_the_release() -> None:
         ({"forwardedHeaders": {"withhold": ["Cookie"]}}, "/gateways/0/forwardedHeaders/withhold/0"),
         ({"queueing": {"maxDelay": "1m"}}, "/gateways/0/queueing/maxDelay"),
         ({"ruleBudget": 0}, "/gateways/0/ruleBudget"),
+        ({"namespaceBudget": {"closedBytes": 0}}, "/gateways/0/namespaceBudget/closedBytes"),
         ({"conditions": {"unaskedAfter": "8d"}}, "/gateways/0/conditions/unaskedAfter"),
         ({"jwt": {"payloadKey": ""}}, "/gateways/0/jwt/payloadKey"),
     ],

@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from weir_operator.domain.gateways import Address, HostsDefault, Jwt, Patience, TrustedProxies, Upstream
+from weir_operator.domain.gateways import (
+    Address,
+    HostsDefault,
+    Jwt,
+    NamespaceBudget,
+    Patience,
+    TrustedProxies,
+    Upstream,
+)
 from weir_operator.settings import InvalidSettings, parse_settings, read_settings
 
 WHOLE = """
@@ -19,6 +27,7 @@ gateways:
   forwardedHeaders: {withhold: [cookie]}
   queueing: {maxDelay: 2s}
   ruleBudget: 12
+  namespaceBudget: {rules: 20, documentBytes: 3000, closedBytes: 400}
   conditions: {unmatchedAfter: 5s, unaskedAfter: 250ms}
   jwt: {metadataNamespace: my.jwt, payloadKey: claims}
   envoy:
@@ -45,6 +54,7 @@ def test_a_whole_file_is_read() -> None:
     assert gateway.hosts_of("team-orders") == ("api.example.com", "*.orders.example.com", "*")
     assert (gateway.hosts_default, gateway.withheld_headers) == (HostsDefault.ANY, frozenset({"cookie"}))
     assert (gateway.max_delay_ms, gateway.rule_budget, gateway.jwt) == (2000, 12, Jwt("my.jwt", "claims"))
+    assert gateway.namespace_budget == NamespaceBudget(20, 3000, 400)
     assert gateway.patience == Patience(5_000, 250)
     envoy = gateway.envoy
     assert gateway.decision_timeout_ms == envoy.timeout_ms + 2000
@@ -115,6 +125,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
         ("queueing: {maxDelay: 1m}", "gateways[0].queueing.maxDelay: '1m' is no duration like 50ms"),
         ("queueing: {maxDelay: 61s}", "gateways[0].queueing.maxDelay: '61s' is not between 0ms and 60000ms"),
         ("queueing: {maxdelay: 1s}", "gateways[0].queueing.maxdelay: is not a setting; did you mean maxDelay?"),
+        ("namespaceBudget: {rules: 0}", "gateways[0].namespaceBudget.rules: 0 is not between 1 and 1000000000"),
         ("ruleBudget: 0", "gateways[0].ruleBudget: 0 is not between 1 and 64"),
         ("conditions: {unaskedAfter: 8d}", "gateways[0].conditions.unaskedAfter: '8d' is no duration like 50ms"),
         ("ruleBudget: many", "gateways[0].ruleBudget: expected a whole number, found 'many'"),

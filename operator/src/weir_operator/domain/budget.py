@@ -48,6 +48,12 @@ class Applicant:
             return (self.policy,)  # of two that need the same place, one is asked for
         return self.policy, last
 
+    def left_over(self, refused: bool) -> Applicant | None:  # noqa: FBT001  a state, and nothing else is asked
+        """What still wants a place when the first choice was refused: the version that stays, if there is one."""
+        if not refused:
+            return self
+        return None if self.instead is None else Applicant(self.instead, self.created_at, fixed=True)
+
 
 @dataclass(slots=True)
 class _Room:

@@ -7,7 +7,7 @@ one only by the rules that it takes from the gateway's budget. Which objects are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from weir_operator.domain.budget import Applicant, Budget
@@ -21,7 +21,9 @@ from weir_operator.domain.policy_checks import still_allowed
 from weir_operator.domain.policy_compiler import compile_policy
 from weir_operator.domain.problems import Problem, did_you_mean
 from weir_operator.domain.ruleset import Jwt, Policy, Ruleset
+from weir_operator.domain.shares import Shares
 from weir_operator.domain.specs import OverrideInput, PolicyInput
+from weir_operator.domain.wire_text import Texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,16 @@ class Compiler:
     Its memory never shows: a new Compiler makes the same of the same input.
     """
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(
+        self, gateway: Gateway, texts: Texts | None = None, closed_size: Callable[[Policy], int] = lambda _: 0
+    ) -> None:
+        """Take the gateway, what remembers the pieces' texts, and what Envoy's Closed list needs for a policy."""
         self._gateway = gateway
+        self._shares = Shares(gateway.namespace_budget, texts or Texts(), closed_size)
         self._compiled: Memory[Policy | tuple[Problem, ...]] = Memory()
         self._lasts: Memory[Policy | None] = Memory()
         self._budget = Budget(gateway.rule_budget)
-        self._overrides = OverrideCompiler(gateway)
+        self._overrides = OverrideCompiler(gateway, self._shares)
 
     def compile(
         self,
@@ -98,12 +104,16 @@ class Compiler:
             if last is not None:
                 pieces[name] = last
                 applicants.append(Applicant(last, policy.meta.created_at, fixed=True))
-        for name, problem in self._budget.exceeded_by(applicants).items():
-            outcomes[name] = _refused((problem,), lasts[name])
-            if (last := lasts[name]) is not None:
-                pieces[name] = last
-            else:
-                del pieces[name]
+        for judge in (self._shares.policies_over, self._budget.exceeded_by):
+            refused = judge(applicants)
+            for name, problem in refused.items():
+                outcomes[name] = _refused((problem,), lasts[name])
+                if (last := lasts[name]) is not None:
+                    pieces[name] = last
+                else:
+                    del pieces[name]
+            if refused:
+                applicants = [left for a in applicants if (left := a.left_over(a.policy.id in refused)) is not None]
         return pieces, outcomes
 
     def _compile(self, policy: PolicyInput) -> Policy | tuple[Problem, ...]:

@@ -68,9 +68,9 @@ class Reason(StrEnum):
     Take the host out of `spec.match.hosts`, or ask the gateway's administrator to add it to `hosts`.
     """
     BUDGET_EXCEEDED = "BudgetExceeded"
-    """One request would meet more rules than the gateway's budget, alone or with older policies.
+    """One request would meet more rules than the gateway's budget, or the namespace would fill more than its share.
 
-    Limit fewer routes or join rules; or ask the gateway's administrator for a larger `ruleBudget`.
+    Limit fewer routes or join rules; or ask the gateway's administrator for a larger `ruleBudget` or `namespaceBudget`.
     """
     POLICY_NOT_FOUND = "PolicyNotFound"
     """The override names a policy that does not exist in its namespace.

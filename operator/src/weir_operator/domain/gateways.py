@@ -89,6 +89,19 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
+class NamespaceBudget:
+    """How much of a gateway's documents the objects of one namespace may fill, all together.
+
+    `rules`: of its policies. `document_bytes`: JSON of its policies and overrides. `closed_bytes`: what Envoy is told
+    of its Closed rules.
+    """
+
+    rules: int = 500  # arbitrary: with the usual few rules each, a policy for each of 100 services
+    document_bytes: int = 250_000  # a quarter of a ConfigMap when nothing of it can be packed; of overrides, 750
+    closed_bytes: int = 200_000  # of 900,000 that all namespaces share
+
+
+@dataclass(frozen=True, slots=True)
 class Gateway:
     """One fleet of limiters that share their counters.
 
@@ -96,7 +109,8 @@ class Gateway:
     `allowed_namespaces` contains "*" for all. `hosts` gives the host patterns of each namespace ("*" = every
     host); a namespace that it does not list follows `hosts_default`. `withheld_headers` (lower case) never reach
     the limiter, so no policy can use them. `max_delay_ms` is how long a request may be held in a queue (0 = never),
-    `rule_budget` how many rules one request may meet, `patience` when silence becomes a condition.
+    `rule_budget` how many rules one request may meet, `patience` when silence becomes a condition,
+    `namespace_budget` how much of all the rules may be one namespace's.
     """
 
     name: str
@@ -111,6 +125,7 @@ class Gateway:
     rule_budget: int = DEFAULT_RULE_BUDGET
     jwt: Jwt = Jwt()
     patience: Patience = Patience()
+    namespace_budget: NamespaceBudget = NamespaceBudget()
 
     @property
     def decision_timeout_ms(self) -> int:

@@ -20,6 +20,7 @@ from weir_operator.domain.overriding import Override
 from weir_operator.domain.policy_overrides import PolicyOverrides, Ranking, compile_overrides, rank
 from weir_operator.domain.problems import Problem, did_you_mean
 from weir_operator.domain.ruleset import Policy
+from weir_operator.domain.shares import Shares, namespace_of
 from weir_operator.domain.specs import OverrideInput
 
 
@@ -34,8 +35,10 @@ class Placed:
 class OverrideCompiler:
     """Compiles a gateway's overrides again and again, and anew only those of the policies where something changed."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, shares: Shares) -> None:
         self._gateway = gateway
+        self._shares = shares
+        self._sizes: Memory[int] = Memory()
         self._targets: Memory[Target] = Memory()
         self._compiled: Memory[PolicyOverrides] = Memory()
         self._rankings: Memory[Ranking] = Memory()
@@ -45,16 +48,16 @@ class OverrideCompiler:
         overrides: Iterable[OverrideInput],
         pieces: Mapping[str, Policy],
         known: Iterable[str],
-        before: Iterable[Override],
+        before: Sequence[Override],
     ) -> Placed:
         """Compile `overrides` against the policies that run (`pieces`); `known` are the ids of all that exist.
 
         `before` are the live ones, of which an override with problems keeps its last accepted version.
         """
-        for memory in (self._targets, self._compiled, self._rankings):
+        for memory in (self._targets, self._compiled, self._rankings, self._sizes):
             memory.begin_pass()
         inputs = {override.meta.id: override for override in overrides}
-        compiled = self._compile_all(inputs, pieces, known)
+        compiled = self._find_room(self._compile_all(inputs, pieces, known), pieces, before)
         outcomes = {name: ACCEPTED for own in compiled.values() for name in own.inputs}
         faulty = {name: problems for own in compiled.values() for name, problems in own.faulty.items()}
         running = {piece.id: piece for piece in before if piece.id in faulty}
@@ -96,6 +99,29 @@ class OverrideCompiler:
                 (target, *own),
                 lambda before, own=own, target=target: compile_overrides(own, target, before),  # type: ignore[misc]
             )
+        return compiled
+
+    def _find_room(
+        self, compiled: dict[str, PolicyOverrides], pieces: Mapping[str, Policy], before: Iterable[Override]
+    ) -> dict[str, PolicyOverrides]:
+        """The same, without the overrides for which the share of their namespace has no room."""
+        room = self._shares.room_for_overrides(pieces.values())
+        running = {piece.id: piece for piece in before} if any(own.faulty for own in compiled.values()) else {}
+        for policy, own in compiled.items():
+            if policy in pieces:
+                # What is kept of objects with problems has its room; else breaking them would make some.
+                room[namespace_of(policy)] -= self._shares.size_of(running[n] for n in own.faulty if n in running)
+            if own.good:
+                size = self._sizes.recall(policy, (own,), lambda _, own=own: self._shares.size_of(own.good.values()))  # type: ignore[misc]
+                room[namespace_of(policy)] -= size
+        for namespace in sorted(namespace for namespace, left in room.items() if left < 0):
+            theirs = {policy: own for policy, own in compiled.items() if namespace_of(policy) == namespace}
+            good = [(own.inputs[name].meta, override) for own in theirs.values() for name, override in own.good.items()]
+            oldest_first = [override for _, override in sorted(good, key=lambda item: (item[0].created_at, item[0].id))]
+            left = room[namespace] + self._shares.size_of(oldest_first)
+            lasts = {piece.id: piece for piece in before if namespace_of(piece.id) == namespace}
+            refused = self._shares.overrides_over(left, oldest_first, lasts)
+            compiled |= {policy: own.without(refused) for policy, own in theirs.items()}
         return compiled
 
     def _target(self, piece: Policy) -> Target:

@@ -33,6 +33,14 @@ class PolicyOverrides:
     good: Mapping[str, Override]
     faulty: Mapping[str, tuple[Problem, ...]]
 
+    def without(self, refused: Mapping[str, Problem]) -> PolicyOverrides:
+        """The same, but for those that find no room."""
+        if self.good.keys().isdisjoint(refused):
+            return self
+        good = {name: override for name, override in self.good.items() if name not in refused}
+        faulty = {name: (refused[name],) for name in self.good if name in refused}
+        return PolicyOverrides(self.policy, self.inputs, good, {**self.faulty, **faulty})
+
 
 @dataclass(frozen=True, slots=True)
 class Ranking:

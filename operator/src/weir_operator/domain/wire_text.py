@@ -36,6 +36,12 @@ class Texts:
     def __init__(self) -> None:
         self._known: dict[int, tuple[object, str]] = {}  # with the part itself, so that no other can get its number
 
+    def of(self, part: object) -> str:
+        """The text of one part, remembered until `members` is asked for an object without it."""
+        known = self._known.get(id(part)) or (part, canonical_text(part))
+        self._known[id(part)] = known
+        return known[1]
+
     def members(self, value: Any) -> dict[str, str]:
         """The canonical JSON of each member of a dataclass. Remembered are the items of its lists."""
         found: dict[int, tuple[object, str]] = {}

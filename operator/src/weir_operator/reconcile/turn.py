@@ -55,7 +55,7 @@ from weir_operator.reconcile.rollout_report import rule_members
 from weir_operator.reconcile.rollouts import Rollouts
 from weir_operator.reconcile.store import Store
 from weir_operator.reconcile.writer import StatusWriter
-from weir_operator.render.envoy_closed import render_closed
+from weir_operator.render.envoy_closed import closed_size, render_closed
 from weir_operator.render.envoy_config import render_envoy_config
 from weir_operator.render.names import (
     DIGEST_ANNOTATION,
@@ -101,8 +101,8 @@ class GatewayTurn:
         self._tools = tools
         self._writer = tools.writer()
         self._ruleset_name = rules_config_map(gateway.name)
-        self._compiler = Compiler(gateway)
         self._texts = Texts()
+        self._compiler = Compiler(gateway, self._texts, closed_size)
         self._envoy = render_envoy_config(gateway)  # from the settings alone, so once is enough
         self._reports: tuple[LimiterReport, ...] = ()
         self._compiled: tuple[Observation, Compiled] | None = None

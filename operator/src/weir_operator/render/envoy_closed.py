@@ -103,6 +103,11 @@ def _marked_requests_only(script: str) -> Message:
     )
 
 
+def closed_size(policy: Policy) -> int:
+    """How many bytes of the ConfigMap are one policy's."""
+    return len(_listing([policy])) + len("\\n")
+
+
 def _listing(policies: Iterable[Policy]) -> str:
     """The policies with a Closed rule that all of its requests are held to, a line each: see `read` in the script.
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir_operator.domain.compiler import Compiled, Compiler
-from weir_operator.domain.gateways import Gateway
+from weir_operator.domain.gateways import Gateway, NamespaceBudget
 from weir_operator.domain.limits import Action
 from weir_operator.domain.problems import invalid
 from weir_operator.domain.ruleset import Ruleset, publish, seal, to_bytes
@@ -31,6 +31,7 @@ GATEWAY = Gateway(
     "weir-system",
     allowed_namespaces=frozenset({"a", "b"}),
     hosts={"a": ("a.test", "*.a.test"), "b": ("*",)},
+    namespace_budget=NamespaceBudget(rules=5, document_bytes=2500),  # of which two policies need 2000
     rule_budget=2,  # so that three policies of one host already have to give way to each other
 )
 KEYS = [(HeaderSource("x-api-key"),), (HeaderSource("x-user"),), ()]
