@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from weir_operator.domain.compiler import unknown_gateway
 from weir_operator.domain.gateways import Gateway
 from weir_operator.domain.outcomes import Outcome
-from weir_operator.domain.overrides import policy_not_found, policy_not_running
+from weir_operator.domain.overrides import names_by_namespace, policy_not_found, policy_not_running
 from weir_operator.domain.problems import Problem
 from weir_operator.domain.ruleset import Ruleset
 from weir_operator.domain.specs import OverrideInput, PolicyInput
@@ -63,9 +63,10 @@ def attach(
             groups[where][0].append(blamed)
         else:
             lost_policies[policy.meta.id] = Outcome(_problems(blamed.spec))
+    beside = names_by_namespace(home)
     for override in sorted(overrides, key=lambda item: item.meta.id):
         target = home.get(override.policy_id, "")
-        stray = override if target else _blame_override(override, _no_policy(override, home))
+        stray = override if target else _blame_override(override, _no_policy(override, home, beside))
         where = target or overridden.get(override.meta.id, "")
         if where:
             groups[where][1].append(stray)
@@ -78,9 +79,9 @@ def attach(
     )
 
 
-def _no_policy(override: OverrideInput, home: Mapping[str, str]) -> Problem:
+def _no_policy(override: OverrideInput, home: Mapping[str, str], names: Mapping[str, tuple[str, ...]]) -> Problem:
     if override.policy_id not in home:
-        return policy_not_found(override, home)
+        return policy_not_found(override, names.get(override.meta.namespace, ()))
     return policy_not_running(override.policy_id)
 
 

@@ -7,6 +7,7 @@ overrides of one policy is `policy_overrides`' business.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -83,9 +84,12 @@ class OverrideCompiler:
         for _, override in sorted(inputs.items()):
             by_policy.setdefault(override.policy_id, []).append(override)
 
+        names = names_by_namespace(known)
+
         def without_policy(override: OverrideInput) -> Problem:
-            there = override.policy_id in known
-            return policy_not_running(override.policy_id) if there else policy_not_found(override, known)
+            beside = names.get(override.meta.namespace, ())
+            there = override.policy in beside
+            return policy_not_running(override.policy_id) if there else policy_not_found(override, beside)
 
         compiled = {}
         for policy, own in by_policy.items():
@@ -141,12 +145,24 @@ class OverrideCompiler:
         )
 
 
-def policy_not_found(override: OverrideInput, ids: Iterable[str]) -> Problem:
-    """The problem of an override whose policy does not exist in its namespace; `ids` are the policies that do."""
-    namespace = override.meta.namespace
-    names = [policy.removeprefix(f"{namespace}/") for policy in ids if policy.startswith(f"{namespace}/")]
-    message = f'the namespace "{namespace}" has no policy "{override.policy}"'
-    return Problem("spec.policyRef.name", Reason.POLICY_NOT_FOUND, message, did_you_mean(override.policy, names))
+def policy_not_found(override: OverrideInput, names: tuple[str, ...]) -> Problem:
+    """The problem of an override whose policy does not exist in its namespace; `names` are the policies that do."""
+    message = f'the namespace "{override.meta.namespace}" has no policy "{override.policy}"'
+    return Problem("spec.policyRef.name", Reason.POLICY_NOT_FOUND, message, _suggestion(override.policy, names))
+
+
+def names_by_namespace(ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The names of the policies of each namespace, by their ids."""
+    found: dict[str, list[str]] = {}
+    for policy_id in ids:
+        namespace, _, name = policy_id.partition("/")
+        found.setdefault(namespace, []).append(name)
+    return {namespace: tuple(names) for namespace, names in found.items()}
+
+
+@functools.lru_cache(maxsize=16_384)  # thousands of overrides without a policy must not cost a search each, every turn
+def _suggestion(name: str, names: tuple[str, ...]) -> str:
+    return did_you_mean(name, names)
 
 
 def policy_not_running(policy_id: str) -> Problem:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from weir_operator.domain.conditions import Reason
 
 _SHOWN = 8  # problems spelled out in one condition message; more would not be read, and messages are bounded
+_COMPARED = 64  # names; a comparison takes 30 us, and thousands of objects may each name what does not exist
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -55,6 +56,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     names = sorted(known)
     if not names:
         return "none exists"
-    close = difflib.get_close_matches(word, names, n=1)
+    close = difflib.get_close_matches(word, names, n=1) if len(names) <= _COMPARED else []
     listed = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
     return (f"did you mean {close[0]}? " if close else "") + f"known: {listed}"
