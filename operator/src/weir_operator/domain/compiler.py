@@ -57,7 +57,8 @@ class Compiler:
     ) -> None:
         """Take the gateway, what remembers the pieces' texts, and what Envoy's Closed list needs for a policy."""
         self._gateway = gateway
-        self._shares = Shares(gateway.namespace_budget, texts or Texts(), closed_size)
+        self._own_texts = Texts() if texts is None else None  # whoever renders, sees to his himself
+        self._shares = Shares(gateway.namespace_budget, texts or self._own_texts or Texts(), closed_size)
         self._compiled: Memory[Policy | tuple[Problem, ...]] = Memory()
         self._lasts: Memory[Policy | None] = Memory()
         self._budget = Budget(gateway.rule_budget)
@@ -81,6 +82,8 @@ class Compiler:
         split = any(rule.is_split for piece in pieces.values() for rule in piece.rules)
         crowd = limiters if split else None  # where nothing is split, their number must not rewrite the rules
         ruleset = Ruleset(self._gateway.name, tuple(pieces.values()), placed.ordered, _jwt(self._gateway), crowd)
+        if self._own_texts is not None:
+            self._own_texts.keep((*ruleset.policies, *ruleset.overrides))
         return Compiled(ruleset, outcomes, placed.outcomes)
 
     def _policies(

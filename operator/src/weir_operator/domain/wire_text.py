@@ -10,7 +10,7 @@ import functools
 import operator
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
@@ -41,6 +41,10 @@ class Texts:
         known = self._known.get(id(part)) or (part, canonical_text(part))
         self._known[id(part)] = known
         return known[1]
+
+    def keep(self, parts: Iterable[object]) -> None:
+        """Forget the texts of all other parts."""
+        self._known = {id(part): self._known[id(part)] for part in parts if id(part) in self._known}
 
     def members(self, value: Any) -> dict[str, str]:
         """The canonical JSON of each member of a dataclass. Remembered are the items of its lists."""

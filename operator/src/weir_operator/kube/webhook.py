@@ -11,8 +11,8 @@ import base64
 import binascii
 from dataclasses import dataclass
 
+from weir_operator.kube.bodies import APPLY, encode_apply
 from weir_operator.kube.certificates import Pair
-from weir_operator.kube.cluster import APPLY
 from weir_operator.kube.errors import Attempt
 from weir_operator.kube.transport import Transport
 from weir_operator.reconcile.ports import Missing, Object, Resource
@@ -71,7 +71,7 @@ class WebhookObjects:
             "type": "kubernetes.io/tls",
             "data": {name: base64.b64encode(text).decode() for name, text in texts.items()},
         }
-        await self._transport.request(attempt, "PATCH", FORCED, body=manifest, content_type=APPLY)
+        await self._transport.request(attempt, "PATCH", FORCED, body=encode_apply(manifest), content_type=APPLY)
 
     async def trust(self, bundle: bytes) -> bool:
         """Make the API server trust these certificates; return whether there is a configuration to say so in."""
@@ -90,5 +90,5 @@ class WebhookObjects:
             "webhooks": [{"name": hook["name"], "clientConfig": {"caBundle": encoded}} for hook in known],
         }
         attempt = Attempt("patch", CONFIGURATIONS, name=CONFIGURATION)
-        await self._transport.request(attempt, "PATCH", FORCED, body=manifest, content_type=APPLY)
+        await self._transport.request(attempt, "PATCH", FORCED, body=encode_apply(manifest), content_type=APPLY)
         return True
