@@ -1,36 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One connection to the store, shared by all requests of the data plane, which write to it in turns of the event loop.
-//!
-//! Answers come in the order of the questions, and the client library keeps that order also for askers who have gone
-//! away. So a question that is answered proves that all earlier ones were: counting both sides tells how many are still
-//! with the server, including the abandoned ones.
+//! One connection to the store as its requests use it: opened with credentials and scripts, asked within deadlines.
 
-use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, RedisResult, Value};
-use tokio::time::{Instant, timeout, timeout_at};
+use redis::{Client, ErrorKind, RedisError, Value};
+use tokio::time::{Instant, timeout};
 
 use super::address::Address;
+use super::dial::dial;
 use super::failure::{StoreFailure, describe};
+use super::pipe::{Pipe, Question};
 use super::script::{self, Script};
 
 /// Time for everything that a new connection needs: name lookup, TCP, TLS, credentials, loading the scripts.
 const OPEN_WITHIN: Duration = Duration::from_secs(2);
 
-/// Questions that may be with the server at once. A server that is frozen must not make the sidecar's memory grow;
-/// at 5 ms per question this is 800,000 decisions a second, far above what one server decides.
-const MAX_OUTSTANDING: u64 = 4096;
-
 /// An open connection.
 pub(super) struct Link {
-    connection: MultiplexedConnection,
+    pipe: Pipe,
     /// The server's time when the link was opened, µs since the epoch; none where the user may not ask for it.
     opened_at_us: Option<u64>,
-    sent: AtomicU64,
-    answered: AtomicU64,
+}
+
+/// A question to a node about a slot that is on its way to it. What allows that holds for the next command of the
+/// connection only, so both go out as one piece.
+struct OnArrival<'a, Q>(&'a Q);
+
+impl<Q: Question> Question for OnArrival<'_, Q> {
+    const REPLIES: usize = 2;
+
+    fn write(&self, out: &mut Vec<u8>) {
+        redis::cmd("ASKING").write(out);
+        self.0.write(out);
+    }
 }
 
 impl Link {
@@ -51,74 +53,75 @@ impl Link {
     }
 
     async fn connect(client: &Client, scripts: &[&Script]) -> Result<Self, String> {
+        let deadline = Instant::now() + OPEN_WITHIN;
         let handshake = async {
-            // Deadlines are set per question, below: the library's own would start a second timer for each.
-            let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-            let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+            let (pipe, work) = Pipe::new(dial(client.get_connection_info().addr()).await?);
+            tokio::spawn(work);
+            let mut link = Self { pipe, opened_at_us: None };
+            link.introduce(client, deadline).await?;
             for script in scripts {
-                match script.load().query_async::<String>(&mut connection).await {
+                match link.ask(&script.load(), deadline).await {
                     // A user who may not load a script may still run it by its text. The preflight says what is missing.
-                    Err(error) if error.code() == Some("NOPERM") => {}
+                    Err(error) if error.is_refused_right() => {}
                     answer => drop(answer?),
                 }
             }
             // Last, so that it is as new as can be.
-            let opened_at_us = match redis::cmd("TIME").query_async::<(u64, u64)>(&mut connection).await {
-                Err(error) if error.code() == Some("NOPERM") => None,
-                answer => answer.map(|(s, us)| Some(s.saturating_mul(1_000_000).saturating_add(us)))?,
-            };
-            RedisResult::Ok((connection, opened_at_us))
+            link.opened_at_us = link.time_us(deadline).await?;
+            Ok::<_, RedisOrTimeout>(link)
         };
         match timeout(OPEN_WITHIN, handshake).await {
-            Ok(Ok((connection, opened_at_us))) => {
-                Ok(Self { connection, opened_at_us, sent: AtomicU64::new(0), answered: AtomicU64::new(0) })
-            }
-            Ok(Err(error)) => Err(describe(&error)),
-            Err(_) => Err(format!("no answer within {} s", OPEN_WITHIN.as_secs())),
+            Ok(Ok(link)) => Ok(link),
+            Ok(Err(RedisOrTimeout::Redis(error))) => Err(describe(&error)),
+            Ok(Err(RedisOrTimeout::Timeout)) | Err(_) => Err(format!("no answer within {} s", OPEN_WITHIN.as_secs())),
         }
+    }
+
+    /// Says who we are, and which database we use.
+    async fn introduce(&self, client: &Client, deadline: Instant) -> Result<(), RedisOrTimeout> {
+        let settings = client.get_connection_info().redis_settings();
+        if let Some(password) = settings.password() {
+            let mut auth = redis::cmd("AUTH");
+            auth.arg(settings.username()).arg(password);
+            match self.ask(&auth, deadline).await {
+                Err(RedisOrTimeout::Redis(error)) if !error.is_io_error() => {
+                    return Err(RedisError::from((ErrorKind::AuthenticationFailed, "the server refused")).into());
+                }
+                answer => drop(answer?),
+            }
+        }
+        if settings.db() != 0 {
+            self.ask(redis::cmd("SELECT").arg(settings.db()), deadline).await?;
+        }
+        // Older servers do not know the command, and some users may not run it.
+        for (attribute, value) in [("LIB-NAME", "weir-limiter"), ("LIB-VER", env!("CARGO_PKG_VERSION"))] {
+            match self.ask(redis::cmd("CLIENT").arg("SETINFO").arg(attribute).arg(value), deadline).await {
+                Err(error) if error.is_timeout() || error.failure().breaks_link() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Asks one question. An answer that comes after `deadline` is thrown away and reaches nobody else.
     ///
     /// # Errors
     /// The failure; `Timeout` also when too many questions are unanswered already.
-    pub(super) async fn ask(&self, command: &Cmd, deadline: Instant) -> Result<Value, RedisOrTimeout> {
-        let mut connection = self.connection.clone();
-        // Pinned here, because a future that is handed on has a place on each way that it takes.
-        self.answer(pin!(connection.send_packed_command(command)), deadline).await
-    }
-
-    /// Asks a node about a slot that is on its way to it. What allows that holds for the next command of the connection
-    /// only, so both go out as one piece.
-    ///
-    /// # Errors
-    /// As [`Link::ask`].
-    pub(super) async fn ask_on_arrival(&self, command: Cmd, deadline: Instant) -> Result<Value, RedisOrTimeout> {
-        let mut both = Pipeline::with_capacity(2);
-        both.add_command(redis::cmd("ASKING")).add_command(command);
-        let mut connection = self.connection.clone();
-        let sent = async { connection.send_packed_commands(&both, 1, 1).await };
-        let sent = pin!(async { sent.await.map(|mut answers| answers.pop().unwrap_or(Value::Nil)) });
-        self.answer(sent, deadline).await
-    }
-
-    async fn answer(
-        &self,
-        sending: Pin<&mut impl Future<Output = RedisResult<Value>>>,
-        deadline: Instant,
-    ) -> Result<Value, RedisOrTimeout> {
-        if self.outstanding() >= MAX_OUTSTANDING {
-            return Err(RedisOrTimeout::Timeout);
-        }
-        let number = self.sent.fetch_add(1, Ordering::Relaxed) + 1;
-        let answer = timeout_at(deadline, sending).await.map_err(|_| RedisOrTimeout::Timeout)?;
-        // A refusal is an answer too: it proves that the server is alive and has come to this question.
-        if !answer.as_ref().is_err_and(RedisError::is_io_error) {
-            self.answered.fetch_max(number, Ordering::Relaxed);
-        }
-        match answer.map_err(RedisOrTimeout::Redis)? {
-            Value::ServerError(error) => Err(RedisOrTimeout::Redis(error.into())),
+    pub(super) async fn ask(&self, question: &impl Question, deadline: Instant) -> Result<Value, RedisOrTimeout> {
+        match self.pipe.ask(question, deadline)?.await? {
+            Value::ServerError(error) => Err(RedisError::from(error).into()),
             value => Ok(value),
+        }
+    }
+
+    /// The server's time, µs since the epoch; none where the user may not ask for it.
+    async fn time_us(&self, deadline: Instant) -> Result<Option<u64>, RedisOrTimeout> {
+        match self.ask(&redis::cmd("TIME"), deadline).await {
+            Err(error) if error.is_refused_right() => Ok(None),
+            answer => {
+                let (s, us) = redis::from_redis_value::<(u64, u64)>(answer?).map_err(RedisError::from)?;
+                Ok(Some(s.saturating_mul(1_000_000).saturating_add(us)))
+            }
         }
     }
 
@@ -127,14 +130,26 @@ impl Link {
         self.opened_at_us
     }
 
-    /// Questions that the server has not answered yet, whether or not somebody still waits.
-    pub(super) fn outstanding(&self) -> u64 {
-        self.sent.load(Ordering::Relaxed).saturating_sub(self.answered())
+    /// Asks a node about a slot that is on its way to it.
+    ///
+    /// # Errors
+    /// As [`Link::ask`].
+    pub(super) async fn ask_on_arrival(
+        &self,
+        question: &impl Question,
+        deadline: Instant,
+    ) -> Result<Value, RedisOrTimeout> {
+        self.ask(&OnArrival(question), deadline).await
     }
 
-    /// Number of the latest question that was answered.
+    /// Questions that the server has not answered yet, whether or not somebody still waits.
+    pub(super) fn outstanding(&self) -> u64 {
+        self.pipe.outstanding()
+    }
+
+    /// How many questions were answered.
     pub(super) fn answered(&self) -> u64 {
-        self.answered.load(Ordering::Relaxed)
+        self.pipe.answered()
     }
 }
 
@@ -151,6 +166,12 @@ pub(super) enum Redirection {
 pub(super) enum RedisOrTimeout {
     Redis(RedisError),
     Timeout,
+}
+
+impl From<RedisError> for RedisOrTimeout {
+    fn from(error: RedisError) -> Self {
+        Self::Redis(error)
+    }
 }
 
 impl RedisOrTimeout {

@@ -8,13 +8,16 @@
 mod address;
 mod breaker;
 mod cluster;
+mod dial;
 mod failure;
 mod guard;
 mod health;
 mod link;
 mod news;
 mod node;
+mod pipe;
 mod preflight;
+mod resp;
 mod script;
 mod slots;
 mod stores;

@@ -17,7 +17,7 @@ use super::health::{BreakerHealth, Condition, StoreState};
 use super::link::{Link, RedisOrTimeout};
 use super::news::News;
 use super::preflight::{self, Finding};
-use super::script::{Call, Script};
+use super::script::{ByName, ByText, Call, Script};
 
 /// What people are told of a server that answers, and too late for every decision.
 pub(super) const LATE: &str = "answers come later than the deadline of a decision";
@@ -102,16 +102,25 @@ impl Node {
         arriving: bool,
         deadline: Instant,
     ) -> Result<Value, RedisOrTimeout> {
-        let ask = async |command| {
-            if arriving {
-                // Boxed, because every request would have room for what hardly any needs.
-                Box::pin(link.ask_on_arrival(command, deadline)).await
-            } else {
-                link.ask(&command, deadline).await
-            }
+        let by_name = ByName(script, call);
+        let answer = if arriving {
+            // Boxed, because every request would have room for what hardly any needs.
+            Box::pin(link.ask_on_arrival(&by_name, deadline)).await
+        } else {
+            link.ask(&by_name, deadline).await
         };
-        match ask(script.by_name(call)).await {
-            Err(error) if error.is_missing_script() => ask(script.by_text(call)).await,
+        match answer {
+            Err(error) if error.is_missing_script() => {
+                let by_text = ByText(script, call);
+                Box::pin(async move {
+                    if arriving {
+                        link.ask_on_arrival(&by_text, deadline).await
+                    } else {
+                        link.ask(&by_text, deadline).await
+                    }
+                })
+                .await
+            }
             answer => answer,
         }
     }

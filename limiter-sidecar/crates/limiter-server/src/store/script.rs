@@ -6,11 +6,9 @@ use std::sync::LazyLock;
 use limiter_core::StoreCall;
 use redis::Cmd;
 
+use super::pipe::Question;
+use super::resp;
 use super::slots::slot_of;
-
-/// Room in a call for what most have: its name, two keys, the plan of four rules.
-const ARGUMENTS: usize = 8;
-const CALL_BYTES: usize = 384;
 
 /// A script; its header is its contract.
 pub(super) struct Script {
@@ -53,8 +51,11 @@ pub(super) trait Call {
     /// The hash slot of its keys, which must all be in one.
     fn slot(&self) -> u16;
 
+    /// How many arguments it writes.
+    fn arguments(&self) -> usize;
+
     /// Appends the number of keys, the keys and the arguments.
-    fn write(&self, command: &mut Cmd);
+    fn write(&self, out: &mut Vec<u8>);
 }
 
 /// A decision: the store's own clock counts, so that the limiters' clocks need not agree.
@@ -65,12 +66,16 @@ impl Call for StoreCall {
         self.keys.first().map_or(0, |key| slot_of(key.as_bytes()))
     }
 
-    fn write(&self, command: &mut Cmd) {
-        command.arg(self.keys.len());
+    fn arguments(&self) -> usize {
+        self.keys.len() + 2
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        resp::number(out, self.keys.len());
         for key in &self.keys {
-            command.arg(key.as_bytes());
+            resp::argument(out, key.as_bytes());
         }
-        command.arg(self.plan.as_slice());
+        resp::argument(out, &self.plan);
     }
 }
 
@@ -87,31 +92,44 @@ impl Call for Refund<'_> {
         self.call.slot()
     }
 
+    fn arguments(&self) -> usize {
+        self.call.arguments() + 1
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "times are below 2^53 us until the year 2255")]
-    fn write(&self, command: &mut Cmd) {
-        self.call.write(command);
-        command.arg(&(self.charged_at_us as f64).to_be_bytes());
+    fn write(&self, out: &mut Vec<u8>) {
+        self.call.write(out);
+        resp::argument(out, &(self.charged_at_us as f64).to_be_bytes());
+    }
+}
+
+/// A call by the script's name: what every request sends.
+pub(super) struct ByName<'a, C>(pub(super) &'a Script, pub(super) &'a C);
+
+/// The call with the script's text: what is sent once to a server that has lost it. This also teaches it again.
+pub(super) struct ByText<'a, C>(pub(super) &'a Script, pub(super) &'a C);
+
+impl<C: Call> Question for ByName<'_, C> {
+    fn write(&self, out: &mut Vec<u8>) {
+        let Self(script, call) = self;
+        resp::begin(out, 2 + call.arguments());
+        resp::argument(out, b"EVALSHA");
+        resp::argument(out, script.sha.as_bytes());
+        call.write(out);
+    }
+}
+
+impl<C: Call> Question for ByText<'_, C> {
+    fn write(&self, out: &mut Vec<u8>) {
+        let Self(script, call) = self;
+        resp::begin(out, 2 + call.arguments());
+        resp::argument(out, b"EVAL");
+        resp::argument(out, script.text.as_bytes());
+        call.write(out);
     }
 }
 
 impl Script {
-    /// The call by the script's name: what every request sends.
-    pub(super) fn by_name(&self, call: &impl Call) -> Cmd {
-        // Grown argument by argument, it would move five times.
-        let mut command = Cmd::with_capacity(ARGUMENTS, CALL_BYTES);
-        command.arg("EVALSHA").arg(self.sha.as_str());
-        call.write(&mut command);
-        command
-    }
-
-    /// The call with the script's text: what is sent once to a server that has lost it. This also teaches it again.
-    pub(super) fn by_text(&self, call: &impl Call) -> Cmd {
-        let mut command = redis::cmd("EVAL");
-        command.arg(self.text);
-        call.write(&mut command);
-        command
-    }
-
     /// Teaches a server the script.
     pub(super) fn load(&self) -> Cmd {
         let mut command = redis::cmd("SCRIPT");
