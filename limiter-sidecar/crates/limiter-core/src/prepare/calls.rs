@@ -114,11 +114,11 @@ impl StoreCall {
         });
         // There are never more.
         let number = u8::try_from(position + 1).unwrap_or(u8::MAX);
-        self.plan.extend([demand.kind as u8, number, if enforcing { ENFORCING } else { 0 }]);
-        self.plan.extend(id);
+        self.plan.extend_from_slice(&[demand.kind as u8, number, if enforcing { ENFORCING } else { 0 }]);
+        self.plan.extend_from_slice(&id);
         let edges = if demand.kind == Kind::CalendarWindow { demand.edges.as_slice() } else { &[] };
         for number in demand.numbers.iter().chain(edges) {
-            self.plan.extend(double(*number));
+            self.plan.extend_from_slice(&double(*number));
         }
         self.checks.push(place);
     }

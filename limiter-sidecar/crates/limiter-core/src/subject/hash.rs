@@ -179,9 +179,11 @@ impl BucketKey {
 
     /// With a part appended. The parts in use fill the text exactly.
     fn with(mut self, part: &[u8]) -> Self {
-        for (place, byte) in self.text.iter_mut().skip(usize::from(self.length)).zip(part) {
-            *place = *byte;
-            self.length += 1;
+        let from = usize::from(self.length);
+        if let Some(place) = self.text.get_mut(from..from + part.len()) {
+            place.copy_from_slice(part);
+            // The parts in use have at most 55 bytes together.
+            self.length += u8::try_from(part.len()).unwrap_or_default();
         }
         self
     }
