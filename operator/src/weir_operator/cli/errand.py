@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from weir_operator.api.intervening import interventions_digest
 from weir_operator.cli.intervention import Change, Context, Planner, Refused
@@ -97,6 +98,8 @@ async def _await_limiters(status: PolicyStatus, stored: Object, within_s: float)
         stored = await status.read()
     if taken:
         raise Refused(f"it is set, but after {within_s:g} s not everywhere: {message}")
+    if refusal := refusal_of(stored):
+        raise Refused(f"it is set, but no limiter runs the policy as it is: {refusal}")
     raise Refused(
         f"it is set, but no operator has taken it up within {within_s:g} s; "
         "if none runs, use the break-glass ConfigMap: docs/how-to/switch-a-rule-off.md"
@@ -107,6 +110,16 @@ def progress(policy: Object) -> tuple[bool, bool, str]:
     """Return whether the operator judged what people wrote, whether all limiters run it, and its words."""
     status = policy.get("status") or {}
     taken = (status.get("observedInterventions") or "") == interventions_digest(status)
-    found = [each for each in status.get("conditions") or () if each.get("type") == "Programmed"]
-    programmed = found[0] if found else {}
+    programmed = _condition(policy, "Programmed")
     return taken, programmed.get("status") == "True", str(programmed.get("message", "the operator says nothing yet"))
+
+
+def refusal_of(policy: Object) -> str:
+    """Return why the operator does not accept the policy, "" if it does."""
+    accepted = _condition(policy, "Accepted")
+    return str(accepted.get("message", "see Accepted")) if accepted.get("status") == "False" else ""
+
+
+def _condition(policy: Object, name: str) -> Mapping[str, Any]:
+    conditions = (policy.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each.get("type") == name), {})

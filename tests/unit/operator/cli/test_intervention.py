@@ -11,7 +11,7 @@ import pytest
 
 from weir_operator.api.intervening import interventions_digest
 from weir_operator.cli import kill, promote, unkill
-from weir_operator.cli.errand import check_kept, progress
+from weir_operator.cli.errand import check_kept, progress, refusal_of
 from weir_operator.cli.intervention import Change, Context, Refused
 from weir_operator.cli.main import parser
 
@@ -125,6 +125,13 @@ def test_the_wait_ends_with_a_status_that_judged_this_very_content() -> None:
     assert progress({"status": status | {"observedInterventions": digest}}) == (True, True, "2 of 2 limiters")
     assert progress({"status": programmed | {"observedInterventions": digest}})[0] is False
     assert progress({"status": programmed})[:2] == (True, True)
+
+
+def test_a_policy_that_no_gateway_takes_is_told_from_an_operator_that_is_not_there() -> None:
+    refused = {"type": "Accepted", "status": "False", "message": 'there is no gateway "egde"'}
+    assert refusal_of({"status": {"conditions": [refused]}}) == 'there is no gateway "egde"'
+    assert refusal_of({"status": {"conditions": [refused | {"status": "True"}]}}) == ""
+    assert refusal_of({}) == ""
 
 
 @pytest.mark.parametrize("command", ["kill", "unkill", "promote"])
