@@ -106,8 +106,8 @@ impl RuleEvidence {
     }
 
     /// Counts one request that the rule was asked about, or that needed no question. `failure`: why the store did not decide
-    /// it, or not all of it. What was not evaluated is no evidence: among the requests it would make a rule in shadow look
-    /// milder the more often others refuse.
+    /// it, or not all of it. What nobody held against the limit is no evidence: among the requests it would make a rule in
+    /// shadow look milder than it is for those whom it meets.
     pub(crate) fn count(
         &self,
         (enforces, outcome): (bool, Outcome),
@@ -117,7 +117,9 @@ impl RuleEvidence {
         if outcome == Outcome::NotEvaluated {
             return;
         }
-        bump(if enforces { &self.enforced } else { &self.shadowed });
+        if was_judged(outcome) {
+            bump(if enforces { &self.enforced } else { &self.shadowed });
+        }
         match said(outcome) {
             Said::Rejected => bump(&self.rejected),
             Said::WouldReject => bump(&self.would_reject),
@@ -230,6 +232,24 @@ fn said(outcome: Outcome) -> Said {
     }
 }
 
+/// Whether a counter had a say in it, or a person who blocked the subject.
+fn was_judged(outcome: Outcome) -> bool {
+    match outcome {
+        Outcome::Allowed
+        | Outcome::Rejected
+        | Outcome::WouldReject
+        | Outcome::Blocked
+        | Outcome::LocalAllowed
+        | Outcome::LocalRejected
+        | Outcome::LocalWouldReject => true,
+        Outcome::NotEvaluated
+        | Outcome::Exempt
+        | Outcome::SkippedMissingKey
+        | Outcome::StoreFailureOpen
+        | Outcome::StoreFailureClosed => false,
+    }
+}
+
 fn bump(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
@@ -250,14 +270,15 @@ mod tests {
         evidence.count((true, Outcome::LocalRejected), Some(StoreFailure::Oom), subject);
         evidence.count_unknown_plan(subject);
         evidence.count((true, Outcome::SkippedMissingKey), None, subject);
+        evidence.count((true, Outcome::Exempt), None, subject);
         evidence.count((true, Outcome::NotEvaluated), None, subject);
         evidence.count((false, Outcome::WouldReject), None, subject);
         evidence.count_missing_key();
         evidence.count_hold(true, subject);
         evidence.count_hold(false, subject);
         let counts = evidence.counts();
-        assert_eq!((counts.requests, counts.rejected, counts.unknown_plan), (6, 2, 1));
-        assert_eq!((counts.enforced, counts.would_reject), (5, 1));
+        assert_eq!((counts.requests, counts.rejected, counts.unknown_plan), (4, 2, 1));
+        assert_eq!((counts.enforced, counts.would_reject), (3, 1));
         assert_eq!((counts.store_failures, counts.local), (2, 1));
         assert_eq!((counts.missing_key, counts.held, counts.would_hold), (1, 1, 1));
         assert_eq!(counts.since_ms, 7);
