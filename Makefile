@@ -11,7 +11,7 @@ GENERATED := crds charts/weir/files/crds limiter-sidecar/schema \
   docs/reference/ratelimitpolicy.md docs/reference/ratelimitoverride.md docs/reference/conditions.md
 
 .PHONY: help setup doctor fmt lint demo up revive down test test-unit test-conformance test-integration test-e2e \
-  generate verify golden bench bench-instructions requirements clean
+  generate verify golden bench bench-operator bench-instructions requirements clean
 
 help: ## Print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -70,6 +70,9 @@ golden: setup ## Accept what is rendered now as the golden files; read the diffe
 
 bench: setup ## Measure what has a target; prints a table, writes benchmarks/results/latest.json
 	@$(PY) benchmarks/run.py
+
+bench-operator: setup ## Measure the operator with 1,000 policies, 12,000 overrides and 100 limiters
+	@$(PY) benchmarks/run_operator.py
 
 bench-instructions: setup ## Count instructions per call under callgrind, fail when one moved by 3 %: ACCEPT=1 accepts
 	@$(PY) benchmarks/instructions.py $(if $(ACCEPT),--accept)

@@ -25,8 +25,8 @@ def measure(*, edits: int) -> list[Figure]:
     environment.start()
     try:
         team = Team(environment, _NAMESPACE, TEAM_HOSTS[_NAMESPACE][0])
-        team.apply_ready(_policy(team, burst=1))
-        samples = sorted(_edit(team, burst=2 + number) for number in range(edits))
+        team.apply_ready(policy(team, burst=1))
+        samples = sorted(edit(team, burst=2 + number) for number in range(edits))
     finally:
         environment.stop()
     p99 = quantile(samples, 0.99)
@@ -36,10 +36,10 @@ def measure(*, edits: int) -> list[Figure]:
     ]
 
 
-def _edit(team: Team, *, burst: int) -> float:
+def edit(team: Team, *, burst: int) -> float:
     """Seconds from before `kubectl apply` until both gateways answer by the new limit to clients they never saw."""
     started = time.monotonic()
-    team.apply(_policy(team, burst=burst))
+    team.apply(policy(team, burst=burst))
     for gateway in range(len(team.environment.urls)):
         with team.connect(gateway) as client:
             while _burst_of(client.send(host=team.host, headers=_new_client()).header("ratelimit-policy")) != burst:
@@ -49,7 +49,8 @@ def _edit(team: Team, *, burst: int) -> float:
     return time.monotonic() - started
 
 
-def _policy(team: Team, *, burst: int) -> str:
+def policy(team: Team, *, burst: int) -> str:
+    """The policy that is edited, for the team's host."""
     limit = {"requests": 1, "period": "1h", "burst": burst}
     return team.policy(rules=[{"name": "burst", "key": [{"header": "x-api-key"}], "limit": limit}])
 

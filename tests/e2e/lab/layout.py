@@ -52,6 +52,7 @@ class Layout:
     max_delay_ms: int = 0  # how long a limiter may hold a request in a queue
     hosts: Mapping[str, Sequence[str]] = field(default_factory=lambda: dict(TEAM_HOSTS))
     reviewed: str = ""  # the one namespace whose objects the webhook reviews; without it there is no webhook
+    other_admin_ports: tuple[int, ...] = ()  # of limiters that somebody else starts
 
     @property
     def namespaces(self) -> list[str]:
@@ -75,7 +76,7 @@ def chart_values(
     gateway = {
         "name": GATEWAY,
         "namespace": SYSTEM_NAMESPACE,
-        "limiters": {"addresses": [f"http://127.0.0.1:{port}" for port in admin_ports]},
+        "limiters": {"addresses": [f"http://127.0.0.1:{port}" for port in (*admin_ports, *layout.other_admin_ports)]},
         "allowedNamespaces": layout.namespaces,
         "hosts": {namespace: list(hosts) for namespace, hosts in layout.hosts.items()},
         "hostsDefault": "None",
