@@ -152,12 +152,19 @@ impl Driver {
     }
 }
 
+impl Drop for Driver {
+    /// Without a driver nobody would tell those who wait; the reason that is known already stays.
+    fn drop(&mut self) {
+        self.shared.end(closed());
+    }
+}
+
 impl Future for Driver {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         self.shared.driver.register(context.waker());
-        if self.shared.lock().has_ended() {
+        if self.shared.lock().look() {
             return Poll::Ready(());
         }
         let error = ready!(self.work(context));

@@ -75,7 +75,6 @@ impl Lines {
 
     /// What was asked since the last time, appended to `sending`, which is empty.
     pub(super) fn take_unsent(&mut self, sending: &mut Vec<u8>) {
-        self.woken = false;
         std::mem::swap(&mut self.unsent, sending);
     }
 
@@ -157,8 +156,10 @@ impl Lines {
         }
     }
 
-    /// Whether there is no connection any more.
-    pub(super) fn has_ended(&self) -> bool {
+    /// The driver looks: whoever asks from now on must wake it again, even while the server takes nothing, because it also
+    /// keeps the time. Says whether there is no connection any more.
+    pub(super) fn look(&mut self) -> bool {
+        self.woken = false;
         self.ended.is_some()
     }
 

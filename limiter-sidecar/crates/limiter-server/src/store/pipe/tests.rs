@@ -173,6 +173,26 @@ async fn a_server_that_is_frozen_does_not_make_the_memory_grow() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn deadlines_hold_while_the_server_takes_not_a_byte_more() {
+    let (near, _far) = duplex(16);
+    let (pipe, work) = Pipe::new(Box::new(near));
+    tokio::spawn(work);
+    for name in ["0", "1", "2", "3"] {
+        let answer = tokio::time::timeout(PATIENCE * 2, ask(&pipe, name)).await;
+        assert_eq!(answer.map(text), Ok(Err("timeout")), "question {name} had no timer");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_hears_of_a_driver_that_is_gone() {
+    let (near, _far) = duplex(16);
+    let (pipe, work) = Pipe::new(Box::new(near));
+    let waits = ask(&pipe, "0");
+    drop(work);
+    assert_eq!(text(waits.await), Err("connection"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pipe_that_nobody_holds_ends_its_connection() {
     let (pipe, mut far) = pipe();
     let waits = ask(&pipe, "0");
