@@ -183,8 +183,8 @@ impl RuleBook {
         let mut desk = self.desk();
         desk.glass = glass;
         if let Some(before) = self.live.load_full() {
-            self.live.store(Some(Arc::new(before.under(&desk.glass))));
-            desk.retired.push(before);
+            let replaced = self.live.swap(Some(Arc::new(before.under(&desk.glass))));
+            desk.retired.extend(replaced);
         }
     }
 
@@ -200,9 +200,10 @@ impl RuleBook {
         let gone: Vec<_> = gone.map(|rule| (rule.policy.clone(), rule.name.clone(), rule.slot)).collect();
         let mut desk = self.desk();
         live.caps = desk.glass.caps(&live.ruleset);
-        self.live.store(Some(Arc::new(live)));
+        // Not what was there a moment ago: break glass may have put another one in its place.
+        let replaced = self.live.swap(Some(Arc::new(live)));
         desk.refusal = None;
-        desk.retired.extend(before);
+        desk.retired.extend(replaced);
         desk.gone.extend(gone);
     }
 

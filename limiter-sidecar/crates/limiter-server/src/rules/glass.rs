@@ -3,9 +3,10 @@
 //!
 //! Owns how the map is written (YAML, of which JSON is a part), who is believed, and what is said of it. The watch is: what
 //! it brings holds until it brings something else, also while the API server is away. A mounted copy lags behind, so it
-//! only counts while the watch does not stand.
+//! only counts while the watch does not stand, and only with what the watch has not brought before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -20,6 +21,9 @@ use crate::options::ConfigMapName;
 /// The key of the `ConfigMap`, and the name of the file, that holds the map.
 pub(super) const MODES: &str = "modes";
 
+/// How many texts of the watch are remembered: more than a lagging volume can be behind.
+const REMEMBERED: usize = 16;
+
 /// What is known of the map.
 pub(crate) struct Glass {
     book: Arc<RuleBook>,
@@ -33,6 +37,17 @@ struct Known {
     modes: BTreeMap<String, &'static str>,
     error: Option<String>,
     resource_version: Option<String>,
+    /// What the watch has brought lately, the latest last.
+    brought: VecDeque<u64>,
+    /// What the mounted copy says and nobody has believed yet.
+    unheard: Option<Mounted>,
+}
+
+/// What a mounted copy says.
+#[derive(Clone, Debug)]
+enum Mounted {
+    Text(Vec<u8>),
+    Gone,
 }
 
 /// The map in force, and what is wrong with the one that is not.
@@ -55,7 +70,7 @@ impl Glass {
 
     /// What `/status` says.
     pub(crate) fn report(&self) -> GlassReport {
-        let Known { modes, error, resource_version } = self.lock().clone();
+        let Known { modes, error, resource_version, .. } = self.lock().clone();
         GlassReport { modes, error, resource_version, watch: self.watch.get() }
     }
 
@@ -64,11 +79,35 @@ impl Glass {
         Arc::clone(&self.watch)
     }
 
-    /// The mounted file has changed, or is gone.
+    /// The mounted file has changed, or is gone. What it says is kept until `fall_back` has use for it: that a watch no
+    /// longer stands is noticed later than the kubelet notices a change.
     pub(super) fn mounted(&self, text: Option<&[u8]>) {
-        if self.watch.get().state != WatchState::Connected {
-            self.offer(text.map(parse), None);
+        let mut known = self.lock();
+        let lags = known.brought.contains(&digest(text));
+        known.unheard = (!lags).then(|| text.map_or(Mounted::Gone, |text| Mounted::Text(text.to_vec())));
+    }
+
+    /// Believes the mounted copy, if the watch does not stand.
+    pub(super) fn fall_back(&self) {
+        if self.watch.get().state == WatchState::Connected {
+            return;
         }
+        let unheard = self.lock().unheard.take();
+        match unheard {
+            Some(Mounted::Text(text)) => self.offer(Some(parse(&text)), None),
+            Some(Mounted::Gone) => self.offer(None, None),
+            None => {}
+        }
+    }
+
+    /// The watch has brought this; what the mounted copy said before is old.
+    fn brought(&self, text: Option<&[u8]>) {
+        let mut known = self.lock();
+        known.unheard = None;
+        if known.brought.len() == REMEMBERED {
+            known.brought.pop_front();
+        }
+        known.brought.push_back(digest(text));
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -105,15 +144,23 @@ impl Glass {
 impl Reader for Glass {
     fn take(&self, configmap: &ConfigMap) -> String {
         let text = configmap.data.as_ref().and_then(|data| data.get(MODES));
+        self.brought(text.map(String::as_bytes));
         let map = text.map_or_else(|| Err(format!("the ConfigMap has no key {MODES}")), |text| parse(text.as_bytes()));
         self.offer(Some(map), configmap.metadata.resource_version.clone());
         String::new()
     }
 
     fn gone(&self, _name: &ConfigMapName) -> String {
+        self.brought(None);
         self.offer(None, None);
         String::new()
     }
+}
+
+fn digest(text: Option<&[u8]>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn say(modes: &BTreeMap<String, &'static str>) {

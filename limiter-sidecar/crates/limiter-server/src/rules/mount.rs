@@ -17,6 +17,9 @@ use super::glass::{Glass, MODES};
 /// How often the directory is looked at: three file system calls.
 const POLL: Duration = Duration::from_millis(250);
 
+/// How many looks in a row must miss the break-glass map until it is gone.
+const GONE_AFTER: u32 = 2;
+
 /// The keys of the `ConfigMap` that hold the document, in order of preference.
 pub(crate) const DOCUMENT: &str = "ruleset.json";
 pub(crate) const DOCUMENT_GZ: &str = "ruleset.json.gz";
@@ -33,16 +36,21 @@ pub(crate) async fn run(directory: PathBuf, book: Arc<RuleBook>) {
 /// The same for the break-glass map, which ends when its file does.
 pub(super) async fn run_glass(directory: PathBuf, glass: Arc<Glass>) {
     let mut mount = Mount::new(directory, &[MODES]);
+    let mut missing = 0;
     loop {
-        match mount.read_new() {
+        let new = mount.read_new();
+        // While the kubelet swaps directories a look may find neither: two in a row say that the file is gone.
+        missing = if matches!(&new, Err(error) if error.kind() == io::ErrorKind::NotFound) { missing + 1 } else { 0 };
+        match new {
             Ok(Some((fingerprint, text))) => {
                 mount.seen = Some(fingerprint);
                 glass.mounted(Some(&text));
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound && mount.seen.take().is_some() => glass.mounted(None),
+            Err(_) if missing == GONE_AFTER && mount.seen.take().is_some() => glass.mounted(None),
             // A file that is there and cannot be read is looked at again; what it said before stays.
             Ok(None) | Err(_) => {}
         }
+        glass.fall_back();
         sleep(POLL).await;
     }
 }

@@ -12,7 +12,7 @@ use futures_util::{Stream, StreamExt, pin_mut};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::watcher as watch;
 use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client};
+use kube::{Api, Client, Config};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
@@ -24,6 +24,8 @@ use crate::pause::jittered;
 /// The server ends each watch after this time and the next one starts where it ended; a connection that died without a
 /// word is noticed 5 s later.
 const WATCH_S: u32 = 30;
+/// An API server that takes no connection within this time is away.
+const CONNECT: Duration = Duration::from_secs(5);
 /// First and longest pause after a failure. An edit must be live within seconds of the API server's return.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -106,11 +108,20 @@ impl WatchReport {
     }
 }
 
+/// A client that waits for no answer longer than for the longest silence of a watch: an API server that accepts and never
+/// says a word is one that is away.
+async fn client() -> Result<Client, kube::Error> {
+    let mut config = Config::infer().await.map_err(kube::Error::InferConfig)?;
+    config.connect_timeout = Some(CONNECT);
+    config.read_timeout = Some(Duration::from_secs(u64::from(WATCH_S) + 5));
+    Client::try_from(config)
+}
+
 /// Follows the `ConfigMap` until the runtime ends.
 pub(super) async fn run(name: ConfigMapName, reader: Arc<impl Reader>, report: Arc<WatchReport>) {
     let mut pauses = Pauses::new();
     loop {
-        let error = match Client::try_default().await {
+        let error = match client().await {
             Ok(client) => follow(events(client, &name), &name, &*reader, &report).await,
             Err(error) => with_causes(&error),
         };
