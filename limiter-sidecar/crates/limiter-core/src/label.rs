@@ -39,8 +39,14 @@ pub fn subject_label(rule: &RuleUse<'_>, subject: Subject, request: &Request<'_>
 /// Whether its values may be shown.
 fn is_open(source: &Source) -> bool {
     match source {
-        Source::ClientIp(_) | Source::Path(_) | Source::Host | Source::Method => true,
-        Source::Header(_) | Source::Cookie(_) | Source::Query(_) | Source::Claim(_) | Source::Principal => false,
+        Source::ClientIp(_) | Source::Host | Source::Method => true,
+        // A segment of a path may be a secret: the token of a link, the name of a webhook.
+        Source::Path(_)
+        | Source::Header(_)
+        | Source::Cookie(_)
+        | Source::Query(_)
+        | Source::Claim(_)
+        | Source::Principal => false,
     }
 }
 
