@@ -146,7 +146,7 @@ impl RuleEvidence {
 
     /// Counts the same request by its plan, a place among the rule's limits.
     pub(crate) fn count_plan(&self, plan: usize, outcome: Outcome) {
-        if outcome != Outcome::NotEvaluated {
+        if was_judged(outcome) {
             self.plans.count(plan, said(outcome));
         }
     }
