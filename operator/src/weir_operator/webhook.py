@@ -46,6 +46,7 @@ class Webhook:
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
         self._served: Pair | None = None
+        self._unusable: Pair | None = None
         self._trouble = ""
 
     async def run(self) -> None:
@@ -74,12 +75,22 @@ class Webhook:
             return
         self._trouble = ""
         if kept is not None and kept.pair != self._served:
-            await asyncio.to_thread(self._load, kept.pair)
-            self._served = kept.pair
+            await self._serve_with(kept.pair)
+
+    async def _serve_with(self, pair: Pair) -> None:
+        """Use a pair; one that cannot be used is replaced by whoever leads, and never a reason to end."""
+        try:
+            await asyncio.to_thread(self._load, pair)
+        except OSError as error:  # of which ssl.SSLError is one
+            if pair != self._unusable:
+                logger.warning("the webhook's certificate cannot be used: %s", error)
+            self._unusable = pair
+        else:
+            self._served, self._unusable = pair, None
 
     async def _see_to(self, kept: Kept | None) -> Kept:
         now = self._clock.now()
-        if kept is None or is_due(kept.pair.certificate, self._hook.names, now):
+        if kept is None or kept.pair == self._unusable or is_due(kept.pair.certificate, self._hook.names, now):
             pair = await asyncio.to_thread(make_pair, self._hook.names, now)
             kept = Kept(pair, kept.pair.certificate if kept is not None else b"")
             await self._objects.trust(kept.bundle)
