@@ -46,7 +46,7 @@ def _state(entry: object) -> RuleState | None:
     try:
         read = RuleStatus.model_validate_json(json.dumps(entry))
         active = _read_active(read.active) if read.active is not None else None
-    except (ValidationError, DocumentError, ValueError):
+    except (ValidationError, DocumentError, ValueError, RecursionError):
         return None
     candidate = _read_candidate(read.candidate) if read.candidate is not None else None
     return RuleState(read.name, active, candidate, _read_evidence(read.evidence) if read.evidence else None)
@@ -77,7 +77,7 @@ def _shown(candidate: Candidate) -> dict[str, Any]:
         since=time_text(candidate.since_s),
         slot=_slot(candidate.slot),
         stage=candidate.stage,
-        stageSince=time_text(candidate.stage_since_s) if candidate.stage else None,
+        stageSince=time_text(candidate.stage_since_s) if candidate.stage and candidate.stage_since_s else None,
         promotedBy=candidate.promoted_by or None,
         rolledBack=rolled_back,
     )

@@ -30,7 +30,7 @@ class Facts:
     now_s: float
     generation: int
     enforces: bool
-    """Whether the policy's mode and everything above it allow to enforce."""
+    """Whether the policy's mode and everything above it allow to enforce, and the limiters run what was decided."""
     mode: Mode = Mode.ENFORCE
     """The policy's own mode."""
     approval: Approval | None = None
@@ -61,8 +61,14 @@ def advance(wanted: Rule, terms: RolloutTerms, state: RuleState, facts: Facts) -
     """Decide about one rule; the same again at the same moment changes nothing."""
     step = _adopt(wanted, terms, state, facts)
     candidate = step.state.candidate
-    if candidate is None or not facts.enforces:
+    if candidate is None:
         return step
+    if not facts.enforces:  # a stage that nobody is held to proves nothing: its time stops, and begins anew
+        held = replace(candidate, stage_since_s=0) if candidate.stage else candidate
+        return Step(replace(step.state, candidate=held), step.notes)
+    if candidate.stage and not candidate.stage_since_s:
+        candidate = replace(candidate, stage_since_s=int(facts.now_s))
+        facts = replace(facts, recent=None)
     if (
         state.candidate is None
         or candidate.since_s != state.candidate.since_s
@@ -84,8 +90,11 @@ def advance(wanted: Rule, terms: RolloutTerms, state: RuleState, facts: Facts) -
 
 def is_due(candidate: Candidate, terms: RolloutTerms, facts: Facts) -> bool:
     """Whether a candidate that the spec still wants would move now."""
+    running = bool(candidate.stage and candidate.stage_since_s)
     if not facts.enforces:
-        return False
+        return running
+    if candidate.stage and not running:
+        return True
     move = _promote if candidate.stage == 0 else _go_on
     return move(candidate, terms, facts) is not None
 

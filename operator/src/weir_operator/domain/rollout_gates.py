@@ -8,7 +8,7 @@ printed is what is decided by.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from weir_operator.domain.evidence import Evidence, Recent
@@ -24,7 +24,7 @@ class Gate(StrEnum):
     """What can be waited for."""
 
     MODE = "Mode"
-    """The policy, its gateway or a switch allows no enforcement."""
+    """The policy, its gateway, a switch or the break glass allows no enforcement, or no limiter is known to enforce."""
     APPROVAL = "Approval"
     """A person has to promote it."""
     AFTER = "After"
@@ -83,6 +83,8 @@ def stage_wait(terms: RolloutTerms, candidate: Candidate, now_s: float) -> Wait 
     stages = terms.all_stages
     if candidate.stage > len(stages):
         return None  # the spec has fewer stages than it had
+    if not candidate.stage_since_s:
+        return Wait(Gate.MODE, f"stage {candidate.stage} of {len(stages)} begins anew when it is enforced again")
     until_s = candidate.stage_since_s + stages[candidate.stage - 1].hold_s
     if now_s >= until_s:
         return None
@@ -107,6 +109,19 @@ def reached(terms: RolloutTerms, stage: int) -> StageTerms:
     stages = terms.all_stages[:stage]
     plans = tuple(sorted({plan for each in stages for plan in each.plans}))
     return StageTerms(0, plans, max((each.percent for each in stages), default=0))
+
+
+def refit(candidate: Candidate, before: RolloutTerms, now: RolloutTerms) -> Candidate:
+    """The candidate under other stages: at the last of them that enforces it for nobody new, else in shadow."""
+    if not candidate.stage or before.all_stages == now.all_stages:
+        return candidate
+    had = reached(before, candidate.stage)
+    stage = 0
+    for number in range(1, len(now.all_stages) + 1):
+        has = reached(now, number)
+        if has.percent <= had.percent and set(has.plans) <= set(had.plans):
+            stage = number
+    return replace(candidate, stage=stage, stage_since_s=0, promoted_by=candidate.promoted_by if stage else "")
 
 
 def _text(seconds: float) -> str:

@@ -54,6 +54,7 @@ class Candidate:
     stage: int = 0
     """0 = in shadow, else which of the stages it has reached, counted from 1."""
     stage_since_s: int = 0
+    """0 while nobody is held to the stage."""
     promoted_by: str = ""
     """Who, or the evidence."""
     refusal: Refusal | None = None

@@ -7,7 +7,7 @@ Owns what is decided when, and from which facts. The decisions themselves are `d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from weir_operator.api.intervening import parse_interventions
@@ -22,7 +22,7 @@ from weir_operator.domain.rollout_terms import PLAIN, RolloutTerms
 from weir_operator.domain.ruleset import Policy, Rule, Ruleset
 from weir_operator.domain.specs import PolicyInput, PolicySpec
 from weir_operator.reconcile.evidence import Ledger
-from weir_operator.reconcile.ports import Object
+from weir_operator.reconcile.ports import LimiterReport, Object
 from weir_operator.reconcile.standings import Standing, decisions, key_of, slot_text, taken_up
 
 EVIDENCE_EVERY_S = 5.0  # arbitrary: nobody follows a rollout by the second in a status
@@ -35,6 +35,8 @@ class Rollouts:
         self.ledger = Ledger(now_s)
         self._standings: dict[str, Standing] = {}
         self._shown_s = now_s
+        self._in_force = True
+        self._glass: frozenset[str] = frozenset()
 
     def of(self, policy_id: str) -> Standing | None:
         """Return where a policy stands; None if it has not been compiled without problems so far."""
@@ -82,6 +84,11 @@ class Rollouts:
         self.ledger.keep_only(key_of(piece.id, rule) for piece in pieces for rule in piece.rules)
         return replace(compiled, ruleset=replace(compiled.ruleset, policies=tuple(pieces)))
 
+    def look(self, reports: Sequence[LimiterReport], *, published: bool) -> None:
+        """Take what tells whether what was decided is in force: then its stages count, else their time stops."""
+        self._in_force = published and (not reports or any(not report.error for report in reports))
+        self._glass = frozenset(name for report in reports for name in report.break_glass)
+
     def is_due(self, now_s: float) -> bool:
         """Whether time or evidence would move any candidate now."""
         return not all(self._is_settled(*each, now_s) for each in self._standings.items())
@@ -97,7 +104,7 @@ class Rollouts:
 
     def _decide(self, piece: Policy, terms: RolloutTerms, obj: Object, running: Policy | None, now_s: float) -> Policy:
         known = self._standings.get(piece.id)
-        same = known is not None and known.obj is obj and known.compiled is piece
+        same = known is not None and not known.frozen and known.obj is obj and known.compiled is piece
         if known is not None and same and self._is_settled(piece.id, known, now_s):
             return known.planned or piece
         standing = self._standings[piece.id] = taken_up(known, terms, obj)
@@ -118,6 +125,7 @@ class Rollouts:
         mode = standing.compiled.rules[0].mode if standing.compiled is not None else Mode.SHADOW
         switches = (standing.interventions.kill_switches.get(name) for name in (state.name, ALL_RULES))
         switched = any(switch is not None and switch.is_live(now_s) for switch in switches)
+        names = (ALL_RULES, policy_id, f"{policy_id}/{state.name}")
         evidence: Evidence | None = None
         recent: Recent | None = None
         candidate = state.candidate
@@ -129,7 +137,7 @@ class Rollouts:
         return Facts(
             now_s=now_s,
             generation=standing.obj["metadata"]["generation"],
-            enforces=mode is Mode.ENFORCE and not switched,
+            enforces=mode is Mode.ENFORCE and not switched and self._in_force and self._glass.isdisjoint(names),
             mode=mode,
             approval=standing.interventions.approvals.get(state.name),
             evidence=evidence,
@@ -141,7 +149,7 @@ class Rollouts:
         before, after = standing.states, {state.name: state for state in plan.states}
         for name, state in after.items():
             old = before.get(name, RuleState(name)).candidate
-            if state.candidate is not None and state.candidate.stage and (old is None or not old.stage):
+            if state.candidate is not None and state.candidate.stage and (old is None or not old.stage_since_s):
                 self.ledger.start_watching(
                     RuleKey(policy_id, name, slot_text(state.candidate.slot), state.candidate.version)
                 )

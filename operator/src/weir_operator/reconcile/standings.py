@@ -16,6 +16,7 @@ from weir_operator.domain.evidence import Evidence, RuleKey
 from weir_operator.domain.interventions import NO_INTERVENTIONS, Interventions
 from weir_operator.domain.modes import Slot
 from weir_operator.domain.rollout import Note
+from weir_operator.domain.rollout_gates import refit
 from weir_operator.domain.rollout_state import RuleState
 from weir_operator.domain.rollout_terms import RolloutTerms
 from weir_operator.domain.ruleset import Policy, Rule
@@ -61,6 +62,10 @@ def taken_up(known: Standing | None, terms: RolloutTerms, obj: Object) -> Standi
         known.shown = {name: state.evidence for name, state in said.items() if state.evidence is not None}
     elif known.written or decisions(said) == decisions(known.states):
         known.states, known.written = _with_numbers(said, known.states), True
+    if known.terms != terms:
+        refitted = {name: _refit(state, known.terms, terms) for name, state in known.states.items()}
+        if refitted != known.states:
+            known.states, known.written = refitted, False
     known.obj, known.terms = obj, terms
     return known
 
@@ -76,6 +81,10 @@ def decisions(states: States) -> dict[str, RuleState]:
         name: replace(state, evidence=None, active=state.active and replace(state.active, rule=None))
         for name, state in states.items()
     }
+
+
+def _refit(state: RuleState, before: RolloutTerms, now: RolloutTerms) -> RuleState:
+    return replace(state, candidate=state.candidate and refit(state.candidate, before, now))
 
 
 def _with_numbers(said: States, known: States) -> States:

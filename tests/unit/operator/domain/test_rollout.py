@@ -13,8 +13,9 @@ from weir_operator.domain.interventions import Approval
 from weir_operator.domain.limits import Dialect, FailureMode, MissingKey, Mode, Visibility
 from weir_operator.domain.modes import Slot, Stage
 from weir_operator.domain.rollout import Facts
+from weir_operator.domain.rollout_gates import refit
 from weir_operator.domain.rollout_rules import Plan, plan_rollout
-from weir_operator.domain.rollout_state import RuleState
+from weir_operator.domain.rollout_state import Candidate, RuleState
 from weir_operator.domain.rollout_terms import PLAIN, OnChange, Promote, RollbackTerms, RolloutTerms, StageTerms
 from weir_operator.domain.ruleset import AddressExempt, Match, Policy, Response, Rule
 from weir_operator.domain.sources import HeaderKey
@@ -277,3 +278,45 @@ def test_without_its_status_a_rule_falls_back_to_shadow() -> None:
     story = enforced_story(SHADOW)
     story.state = RuleState("burst")
     assert seen(story.go(policy())) == [(10, Mode.SHADOW, None, None)]
+
+
+def test_a_stage_that_nobody_is_held_to_proves_nothing_and_begins_anew() -> None:
+    """A kill switch, break glass or silent limiters in a stage must not let the next one open untested."""
+    story = enforced_story(STAGED)
+    story.edit(policy(TIGHTER))
+    story.approve()
+    story.go(policy(TIGHTER))
+    off = Facts(story.now_s + 10, story.generation, enforces=False, approval=story.approval)
+    held = plan_rollout(policy(TIGHTER), STAGED, {"burst": story.state}, lambda _: off)
+    (story.state,) = held.states
+    assert story.state.candidate is not None
+    assert (story.state.candidate.stage, story.state.candidate.stage_since_s) == (1, 0)
+    story.now_s += 10_000
+    story.go(policy(TIGHTER))
+    assert (story.state.candidate.stage, story.notes[-1]) == (1, "StageReached")
+    story.now_s += 29
+    story.go(policy(TIGHTER))
+    assert story.state.candidate.stage == 1
+    story.now_s += 1
+    story.go(policy(TIGHTER))
+    assert story.state.candidate is not None
+    assert story.state.candidate.stage == 2
+
+
+@pytest.mark.parametrize(
+    ("stages", "stage"),
+    [
+        ((StageTerms(30, percent=10), StageTerms(30, percent=50)), 1),
+        ((StageTerms(30, percent=1), StageTerms(30, percent=10), StageTerms(30, percent=20)), 2),
+        ((StageTerms(30, percent=20),), 0),
+        ((StageTerms(30, plans=("internal",)), StageTerms(30, percent=10)), 0),
+        ((), 0),
+    ],
+)
+def test_other_stages_enforce_a_candidate_for_nobody_new(stages: tuple[StageTerms, ...], stage: int) -> None:
+    """Tidying the stages that are over must not open those that are not."""
+    before = replace(SHADOW, stages=tuple(StageTerms(30, percent=percent) for percent in (1, 5, 10, 50)))
+    candidate = Candidate("limit", "version", 1, stage=3, stage_since_s=9, promoted_by="alice")
+    after = refit(candidate, before, replace(SHADOW, stages=stages))
+    assert (after.stage, after.stage_since_s, after.promoted_by) == (stage, 0, "alice" if stage else "")
+    assert refit(candidate, before, before) is candidate
