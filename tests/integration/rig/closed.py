@@ -10,11 +10,17 @@ from lab.envoy_bench import Bench
 from lab.waiting import eventually
 from weir_operator.api.parsing import parse_policy
 from weir_operator.domain.compiler import compile_ruleset
-from weir_operator.domain.gateways import Gateway, HostsDefault
+from weir_operator.domain.gateways import Gateway, HostsDefault, NamespaceBudget
 from weir_operator.domain.ruleset import Ruleset
 
 STATS = "extension_config_discovery.http_filter.weir.closed"
-GATEWAY = Gateway("edge", "weir-system", allowed_namespaces=frozenset({"*"}), hosts_default=HostsDefault.ANY)
+GATEWAY = Gateway(
+    "edge",
+    "weir-system",
+    allowed_namespaces=frozenset({"*"}),
+    hosts_default=HostsDefault.ANY,
+    namespace_budget=NamespaceBudget(rules=1000, document_bytes=900_000, closed_bytes=900_000),  # one team has it all
+)
 LIMIT = {"requests": 5, "period": "1h"}
 CLOSED = {"name": "attempts", "limit": LIMIT, "onStoreFailure": {"mode": "Closed"}}
 OPEN = {"name": "volume", "limit": LIMIT}
