@@ -19,6 +19,8 @@ from rig.documents import POLICY, document, limit, policy, revision_of, rule
 from rig.envoy import Envoy
 from rig.sidecar import GLASS, NAME, Sidecar
 
+EVERYTHING = '{"*": "Disabled"}'  # as it is written
+
 WITHIN_S = 20
 HOUR_S = 3600
 
@@ -140,20 +142,37 @@ async def test_a_map_that_cannot_be_read_keeps_the_last_good_one_and_says_so(
 async def test_an_absent_api_server_keeps_what_is_known_and_a_mounted_copy_speaks_for_it(
     api: ApiServer, start_watching: Any, mounted: Path
 ) -> None:
-    """D58: while the watch stands the copy, which lags behind, has no say."""
+    """D58: while the watch stands the copy has no say, and what it says late never."""
     sidecar = await start_watching()
     await wait_watch(sidecar, "Connected")
-    swap(mounted, {"modes": b'{"*": "Disabled"}'})
+    api.write({"modes": EVERYTHING}, GLASS)
+    await wait_glass(sidecar, {"*": "Disabled"})
     api.write({"modes": f"{POLICY}/burst: Disabled"}, GLASS)
     await wait_glass(sidecar, {f"{POLICY}/burst": "Disabled"})
+    swap(mounted, {"modes": EVERYTHING.encode()})
     await api.stop()
     await wait_watch(sidecar, "Disconnected")
+    await asyncio.sleep(1)  # several looks at the copy
     assert await refusing(sidecar, "a") == ["daily"]
     swap(mounted, {"modes": b'{"*": "Shadow"}'})
     await wait_glass(sidecar, {"*": "Shadow"})
     assert await refusing(sidecar, "b") == []
     await api.start()
     await wait_glass(sidecar, {f"{POLICY}/burst": "Disabled"})
+
+
+@pytest.mark.requirement("R42", "R44")
+async def test_what_the_copy_said_before_the_watch_was_known_to_be_down_is_not_forgotten(
+    api: ApiServer, start_watching: Any, mounted: Path
+) -> None:
+    sidecar = await start_watching()
+    await wait_watch(sidecar, "Connected")
+    swap(mounted, {"modes": EVERYTHING.encode()})
+    await asyncio.sleep(1)  # it is looked at while nobody believes it
+    assert await refusing(sidecar, "a") == ["burst", "daily"]
+    await api.stop()
+    await wait_glass(sidecar, {"*": "Disabled"})
+    assert await refusing(sidecar, "b") == []
 
 
 @pytest.mark.requirement("R42", "R44")
