@@ -27,9 +27,9 @@ _ENV = {**os.environ, "PATH": f"{_BIN}:{os.environ['PATH']}"}
 _REPORTS = ROOT / ".weir" / "reports"
 
 FIRST_RUN = """The first run on a machine builds what later runs find in caches: the limiter, its lints and tests (Rust,
-about 10 minutes on 2 cores), a proxy that injects faults (Go, a minute) and, without a cluster of yours, etcd,
-kube-apiserver and kube-controller-manager (Go, 11 to 15 minutes, 4 GB of Go caches). A later run takes about 15
-minutes. Logs are kept in .weir/logs."""
+about 10 minutes on 2 cores), a proxy that injects faults (Go, a minute), the engine of Flux (Go, 5 minutes) and,
+without a cluster of yours, etcd, kube-apiserver and kube-controller-manager (Go, 11 to 15 minutes, 4 GB of Go caches).
+A later run takes about 40 minutes. Logs are kept in .weir/logs."""
 
 
 @dataclass(frozen=True, slots=True)
