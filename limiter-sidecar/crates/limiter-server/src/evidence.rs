@@ -106,7 +106,7 @@ impl RuleEvidence {
     }
 
     /// Counts one request that the rule was asked about, or that needed no question. `failure`: why the store did not decide
-    /// it, or not all of it. What nobody held against the limit is no evidence: among the requests it would make a rule in
+    /// it, or not all of it. A request that the rule did not apply to is no evidence: among the requests it would make a rule in
     /// shadow look milder than it is for those whom it meets.
     pub(crate) fn count(
         &self,
@@ -232,7 +232,7 @@ fn said(outcome: Outcome) -> Said {
     }
 }
 
-/// Whether a counter had a say in it, or a person who blocked the subject.
+/// Whether the rule applied to the request, be it that the store could not be asked.
 fn was_judged(outcome: Outcome) -> bool {
     match outcome {
         Outcome::Allowed
@@ -241,12 +241,10 @@ fn was_judged(outcome: Outcome) -> bool {
         | Outcome::Blocked
         | Outcome::LocalAllowed
         | Outcome::LocalRejected
-        | Outcome::LocalWouldReject => true,
-        Outcome::NotEvaluated
-        | Outcome::Exempt
-        | Outcome::SkippedMissingKey
+        | Outcome::LocalWouldReject
         | Outcome::StoreFailureOpen
-        | Outcome::StoreFailureClosed => false,
+        | Outcome::StoreFailureClosed => true,
+        Outcome::NotEvaluated | Outcome::Exempt | Outcome::SkippedMissingKey => false,
     }
 }
 
@@ -277,8 +275,8 @@ mod tests {
         evidence.count_hold(true, subject);
         evidence.count_hold(false, subject);
         let counts = evidence.counts();
-        assert_eq!((counts.requests, counts.rejected, counts.unknown_plan), (4, 2, 1));
-        assert_eq!((counts.enforced, counts.would_reject), (3, 1));
+        assert_eq!((counts.requests, counts.rejected, counts.unknown_plan), (5, 2, 1));
+        assert_eq!((counts.enforced, counts.would_reject), (4, 1));
         assert_eq!((counts.store_failures, counts.local), (2, 1));
         assert_eq!((counts.missing_key, counts.held, counts.would_hold), (1, 1, 1));
         assert_eq!(counts.since_ms, 7);
