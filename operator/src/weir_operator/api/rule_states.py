@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -21,6 +20,7 @@ from weir_operator.domain.modes import Slot
 from weir_operator.domain.rollout_state import Active, Candidate, Refusal, RuleState
 from weir_operator.domain.rollout_terms import parse_percent, percent_text
 from weir_operator.domain.ruleset import Rule, canonical_json
+from weir_operator.domain.times import time_text
 from weir_operator.domain.wire import DocumentError, decode, encode
 
 
@@ -125,11 +125,6 @@ def _read_evidence(read: EvidenceStatus) -> Evidence:
         subjects=read.subjects,
         top=tuple((each.subject, each.count) for each in read.top),
     )
-
-
-def time_text(unix_s: int) -> str:
-    """Return a time as Kubernetes writes it."""
-    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _slot(slot: Slot | None) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from weir_operator.domain.problems import did_you_mean
@@ -74,8 +74,3 @@ def _run(options: argparse.Namespace, plan: Planner) -> int:
     from weir_operator.cli.errand import run  # noqa: PLC0415  loads a client that planning on paper does without
 
     return run(options, plan)
-
-
-def shown_time(time: datetime) -> str:
-    """Return a time as people and the API server write it."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

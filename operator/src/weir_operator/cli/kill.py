@@ -11,9 +11,10 @@ from typing import Any
 from weir_operator.api.intervening import KILL_SWITCHES
 from weir_operator.api.interventions import MAX_REASON
 from weir_operator.api.types import DURATION_FORM, parse_duration_us
-from weir_operator.cli.intervention import Change, Context, add_options, shown_time
+from weir_operator.cli.intervention import Change, Context, add_options
 from weir_operator.domain.interventions import ALL_RULES
 from weir_operator.domain.limits import Mode
+from weir_operator.domain.times import time_text
 
 FOREVER = "forever"
 SECOND_US = 1_000_000
@@ -62,10 +63,10 @@ def plan(options: argparse.Namespace, context: Context) -> Change:
         "mode": str(options.mode),
         "reason": options.reason,
         "by": context.who,
-        "expiresAt": None if end is None else shown_time(end),
+        "expiresAt": None if end is None else time_text(end.timestamp()),
     }
     what = f"rule {options.rule}" if options.rule is not None else f"all rules ({', '.join(context.rules)})"
-    until = "until somebody ends it" if end is None else f"until {shown_time(end)}"
+    until = "until somebody ends it" if end is None else f"until {time_text(end.timestamp())}"
     meta = context.policy["metadata"]
     details = [("effect", f"{options.mode}: {_EFFECTS[options.mode]}, {until}"), ("reason", options.reason)]
     previous = context.entries(KILL_SWITCHES).get(name)

@@ -7,8 +7,9 @@ import argparse
 from typing import Any
 
 from weir_operator.api.intervening import APPROVALS
-from weir_operator.cli.intervention import Change, Context, add_options, shown_time
+from weir_operator.cli.intervention import Change, Context, add_options
 from weir_operator.cli.kill import reason
+from weir_operator.domain.times import time_text
 
 
 def add_to(commands: Any) -> None:
@@ -35,7 +36,7 @@ def plan(options: argparse.Namespace, context: Context) -> Change:
         "generation": meta["generation"],
         "by": context.who,
         "reason": options.reason,
-        "at": shown_time(context.now),
+        "at": time_text(context.now.timestamp()),
     }
     what = f"generation {meta['generation']} of {meta['namespace']}/{meta['name']}"
     return Change(

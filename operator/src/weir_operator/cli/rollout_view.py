@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from weir_operator.api.parsing import parse_policy
-from weir_operator.api.rule_states import parse_rule_states, time_text
+from weir_operator.api.rule_states import parse_rule_states
 from weir_operator.domain.evidence import Evidence
 from weir_operator.domain.rollout_gates import Gate, Wait, shadow_waits, stage_wait
 from weir_operator.domain.rollout_state import RuleState
 from weir_operator.domain.rollout_terms import PLAIN, RolloutTerms, percent_text
 from weir_operator.domain.specs import PolicySpec
+from weir_operator.domain.times import time_text
 
 EXIT_SETTLED, EXIT_WAITING, EXIT_ROLLED_BACK = 0, 3, 4
 COLUMNS = ("RULE", "STAGE", "ENFORCED", "NEW", "REQUESTS", "OVER LIMIT", "WAITS FOR")

@@ -11,10 +11,10 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 
 from weir_operator.domain.overriding import Override, Subject
+from weir_operator.domain.times import time_text
 
 _Shape = tuple[str, ...]
 _Place = tuple[str, str, tuple[Subject, ...]]
@@ -63,8 +63,8 @@ class Defeat:
                 return f'{start} override "{self.winner}" wins{self._when()}: {why}'
 
     def _when(self) -> str:
-        since = "" if self.since is None else f" from {_text(self.since)}"
-        until = "" if self.until is None else f" {'to' if since else 'until'} {_text(self.until)}"
+        since = "" if self.since is None else f" from {time_text(self.since)}"
+        until = "" if self.until is None else f" {'to' if since else 'until'} {time_text(self.until)}"
         return since + until
 
 
@@ -126,7 +126,3 @@ def _share_time(one: Override, other: Override) -> bool:
 
 def _end(override: Override) -> float:
     return math.inf if override.not_after is None else override.not_after
-
-
-def _text(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

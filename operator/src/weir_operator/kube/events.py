@@ -12,8 +12,9 @@ import hashlib
 import logging
 from collections import OrderedDict
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
+from weir_operator.domain.times import micro_time_text
 from weir_operator.kube.errors import Attempt
 from weir_operator.kube.transport import JSON, Transport
 from weir_operator.metrics import Metrics
@@ -95,7 +96,7 @@ class EventRecorder:
             "kind": EVENTS.kind,
             # a name has at most 253 characters
             "metadata": {"namespace": metadata["namespace"], "name": f"{metadata['name'][:200]}.{digest}"},
-            "eventTime": queued.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "eventTime": micro_time_text(queued.at),
             "reportingController": CONTROLLER,
             "reportingInstance": self._instance[:128],
             "type": "Warning" if said.warning else "Normal",

@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 
+from weir_operator.domain.times import micro_time_text
 from weir_operator.kube.errors import Attempt
 from weir_operator.kube.transport import JSON, Transport
 from weir_operator.reconcile.lease import Record
@@ -59,7 +60,7 @@ class ApiLease:
             "holderIdentity": record.holder,
             "leaseDurationSeconds": math.ceil(record.duration_s),
             "leaseTransitions": record.transitions,
-            "renewTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),  # for people: nobody of us compares clocks
+            "renewTime": micro_time_text(now),  # for people: nobody of us compares clocks
         }
         if record.acquired:
             spec["acquireTime"] = record.acquired

@@ -10,9 +10,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from datetime import UTC
 from typing import Any
 
+from weir_operator.domain.times import micro_time_text
 from weir_operator.metrics import Metrics
 from weir_operator.reconcile.lease import DURATION_S, Candidacy, Identity, Record, Step
 from weir_operator.reconcile.ports import Clock, Leases, Stalled, Waiting
@@ -130,4 +130,4 @@ class Election:
         self._trouble = trouble
 
     def _now_text(self) -> str:
-        return self._clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return micro_time_text(self._clock.now())

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from weir_operator.domain.conditions import Reason, Status
 from weir_operator.domain.limits import FailureMode, Mode, Scope
 from weir_operator.domain.ruleset import Policy, Rule
+from weir_operator.domain.times import time_text
 from weir_operator.reconcile.coverage import Coverage
-from weir_operator.reconcile.fleet import of, rfc3339, some
+from weir_operator.reconcile.fleet import of, some
 from weir_operator.reconcile.weakness import Weakness, chief, explain
 
 Judgement = tuple[Status, Reason, str]
@@ -91,10 +92,10 @@ def _still(coverage: Coverage) -> str:
 def _silence(coverage: Coverage) -> str:
     """Say that no request comes, if so: in shadow, too, it means that there will be no evidence."""
     if coverage.unasked_since_ms is not None:
-        since = rfc3339(coverage.unasked_since_ms)
+        since = time_text(coverage.unasked_since_ms / 1000)
         return f"; Envoy has asked no limiter of the gateway since {since}: there is no traffic, or it does not ask"
     if coverage.unmatched_since_ms is not None:
-        return f"; no request has matched spec.match since {rfc3339(coverage.unmatched_since_ms)}"
+        return f"; no request has matched spec.match since {time_text(coverage.unmatched_since_ms / 1000)}"
     return ""
 
 

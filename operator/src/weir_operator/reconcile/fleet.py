@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import Enum, auto
 
 from weir_operator.reconcile.ports import AppliedRuleset, LimiterReport
@@ -77,8 +76,3 @@ def some(names: Sequence[str], shown: int) -> str:
     """The first few names; the rest is counted."""
     more = len(names) - shown
     return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
-
-
-def rfc3339(time_ms: int) -> str:
-    """A moment as it stands in messages, to the second."""
-    return datetime.fromtimestamp(time_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

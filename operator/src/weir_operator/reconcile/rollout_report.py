@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from weir_operator.api.rule_states import state_members, time_text
+from weir_operator.api.rule_states import state_members
 from weir_operator.domain.evidence import Evidence, shown
 from weir_operator.domain.interventions import ALL_RULES
 from weir_operator.domain.limits import Mode
@@ -20,6 +20,7 @@ from weir_operator.domain.rollout_gates import shadow_waits, stage_wait
 from weir_operator.domain.rollout_state import Candidate, RuleState
 from weir_operator.domain.rollout_terms import OnChange, RolloutTerms, percent_text
 from weir_operator.domain.ruleset import Rule
+from weir_operator.domain.times import time_text
 from weir_operator.reconcile.rollouts import Rollouts
 from weir_operator.reconcile.standings import Standing, key_of
 

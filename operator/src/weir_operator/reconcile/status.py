@@ -27,9 +27,10 @@ from weir_operator.domain.outcomes import Outcome
 from weir_operator.domain.overriding import Override
 from weir_operator.domain.problems import chief_reason, summary
 from weir_operator.domain.ruleset import Policy
+from weir_operator.domain.times import time_text
 from weir_operator.reconcile.coverage import NOWHERE, Coverage
 from weir_operator.reconcile.enforcing import enforcing
-from weir_operator.reconcile.fleet import of, rfc3339, some
+from weir_operator.reconcile.fleet import of, some
 from weir_operator.reconcile.ports import Object
 from weir_operator.reconcile.programming import NAMED_LIMITERS, Programming
 from weir_operator.reconcile.weakness import Weakness
@@ -133,7 +134,7 @@ def _document(
     generation = subject.obj["metadata"]["generation"]
     previous = parse_conditions((subject.obj.get("status") or {}).get("conditions"))
     current = _conditions(subject, ready_message, ready_reason, generation)
-    conditions = merge(previous, (*current, *others), rfc3339(int(now.timestamp() * 1000)))
+    conditions = merge(previous, (*current, *others), time_text(now.timestamp()))
     return {"observedGeneration": generation, "conditions": [condition.to_document() for condition in conditions]}
 
 
@@ -165,7 +166,7 @@ def _conditions(subject: Subject, ready_message: str, ready_reason: Reason, gene
 def _override_message(subject: Subject, now: datetime) -> str:
     piece = subject.piece
     if isinstance(piece, Override) and piece.not_before is not None and piece.not_before > now.timestamp():
-        return f"begins at {rfc3339(piece.not_before * 1000)}"
+        return f"begins at {time_text(piece.not_before)}"
     if subject.policy_mode in {Mode.SHADOW, Mode.DISABLED}:
         return f"its policy is in mode {subject.policy_mode}, so nothing is refused"
     return "in force where no other override outranks it: see Accepted" if subject.outcome.notes else "in force"
@@ -198,7 +199,7 @@ def _faults_message(what: str, faults: Sequence[tuple[str, int]], programming: P
 def _ended(piece: Policy | Override | None, now: datetime) -> str | None:
     if not isinstance(piece, Override) or piece.not_after is None or piece.not_after > now.timestamp():
         return None
-    return rfc3339(piece.not_after * 1000)
+    return time_text(piece.not_after)
 
 
 def _some(names: list[str]) -> str:

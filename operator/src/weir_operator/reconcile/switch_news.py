@@ -10,12 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from weir_operator.api.intervening import APPROVALS, KILL_SWITCHES
 from weir_operator.domain.interventions import ALL_RULES, Approval, Interventions, KillSwitch
+from weir_operator.domain.times import time_text
 from weir_operator.metrics import Metrics
 from weir_operator.reconcile.ports import Announcement, Events, Object
 from weir_operator.reconcile.switchboard import Switchboard
@@ -128,7 +129,7 @@ def _note(what: Happening, name: str, entry: KillSwitch | Approval) -> str:
     who, why = entry.by or "somebody without a name", entry.reason or "no reason given"
     if isinstance(entry, Approval):
         return f"generation {entry.generation} of {where} was approved by {who}: {why}"
-    until = "until it is removed" if entry.not_after is None else f"until {_shown(entry.not_after)}"
+    until = "until it is removed" if entry.not_after is None else f"until {time_text(entry.not_after)}"
     set_by = f"{entry.mode}, set by {who}: {why}"
     match what:
         case Happening.SET:
@@ -137,10 +138,6 @@ def _note(what: Happening, name: str, entry: KillSwitch | Approval) -> str:
             return f"the kill switch on {where} has expired ({set_by})"
         case _:
             return f"the kill switch on {where} was removed ({set_by})"
-
-
-def _shown(unix_s: int) -> str:
-    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _written_at(obj: Object, field: str, name: str) -> datetime | None:

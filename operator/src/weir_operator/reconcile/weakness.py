@@ -15,7 +15,8 @@ from weir_operator.domain.interventions import ALL_RULES, Interventions, KillSwi
 from weir_operator.domain.limits import Mode
 from weir_operator.domain.modes import Stage, at_most, strongest, weakest
 from weir_operator.domain.ruleset import Policy, Rule
-from weir_operator.reconcile.fleet import rfc3339, some
+from weir_operator.domain.times import time_text
+from weir_operator.reconcile.fleet import some
 from weir_operator.reconcile.ports import LimiterReport
 
 NAMED_RULES = 3  # of each cause in a message; the rest is counted
@@ -111,7 +112,7 @@ def _glass(modes: Mapping[str, Mode], policy_id: str, name: str) -> Mode:
 
 
 def _switch_message(switch: KillSwitch) -> str:
-    until = "" if switch.not_after is None else f" until {rfc3339(switch.not_after * 1000)}"
+    until = "" if switch.not_after is None else f" until {time_text(switch.not_after)}"
     by = f" by {switch.by}" if switch.by else ""
     reason = switch.reason if len(switch.reason) <= MAX_REASON else switch.reason[: MAX_REASON - 1] + "…"
     return f"kill switch{by}, mode {switch.mode}{until}{f', {reason}' if reason else ''}"
