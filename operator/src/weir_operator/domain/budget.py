@@ -86,11 +86,6 @@ class Budget:
         return _give_places(ranked, weights, self._walked[1], self._size) if self._walked[1] else {}
 
 
-def over_budget(applicants: Iterable[Applicant], budget: int) -> dict[str, Problem]:
-    """What a new `Budget` says."""
-    return Budget(budget).exceeded_by(applicants)
-
-
 def _give_places(
     ranked: Sequence[Applicant], weights: Sequence[int], crowds: Iterable[Crowd], budget: int
 ) -> dict[str, Problem]:

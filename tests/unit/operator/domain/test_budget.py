@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from weir_operator.domain import crowds
 from weir_operator.domain.algorithms import TokenBucket
-from weir_operator.domain.budget import Applicant, over_budget
+from weir_operator.domain.budget import Applicant, Budget
 from weir_operator.domain.compiler import compile_ruleset
 from weir_operator.domain.conditions import Reason
 from weir_operator.domain.gateways import Gateway, HostsDefault
@@ -37,7 +37,7 @@ def policy(
 
 def refused(budget: int, *policies: Policy) -> dict[str, str]:
     """What is refused, in the order of creation that the arguments have."""
-    found = over_budget([Applicant(policy, age) for age, policy in enumerate(policies)], budget)
+    found = Budget(budget).exceeded_by(Applicant(policy, age) for age, policy in enumerate(policies))
     return {name: str(problem) for name, problem in found.items()}
 
 
@@ -102,9 +102,9 @@ def test_a_wildcard_does_not_match_its_own_domain() -> None:
 
 def test_what_runs_already_stays_and_counts() -> None:
     applicants = [Applicant(policy("a", rules=2), 0), Applicant(policy("b", rules=2), 1, fixed=True)]
-    assert over_budget(applicants, 3) == {}
+    assert Budget(3).exceeded_by(applicants) == {}
     applicants.append(Applicant(policy("c"), 2))
-    assert list(over_budget(applicants, 4)) == ["team/c"]
+    assert list(Budget(4).exceeded_by(applicants)) == ["team/c"]
 
 
 def test_a_search_that_is_given_up_refuses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,7 +222,7 @@ def test_the_verdict_is_that_of_a_search_over_all_requests(
             first = others[0] if others else first
         placed[name] = first
     shuffled = dice.sample(given, len(given))
-    found = over_budget(shuffled, budget)
+    found = Budget(budget).exceeded_by(shuffled)
     assert found.keys() == expected
     for name, problem in found.items():
         assert problem.reason is Reason.BUDGET_EXCEEDED
