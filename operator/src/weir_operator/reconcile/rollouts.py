@@ -84,8 +84,9 @@ class Rollouts:
         self.ledger.keep_only(key_of(piece.id, rule) for piece in pieces for rule in piece.rules)
         return replace(compiled, ruleset=replace(compiled.ruleset, policies=tuple(pieces)))
 
-    def look(self, reports: Sequence[LimiterReport], *, published: bool) -> None:
-        """Take what tells whether what was decided is in force: then its stages count, else their time stops."""
+    def hear(self, reports: Sequence[LimiterReport], *, published: bool) -> None:
+        """Take the counts, and what tells whether what was decided is in force: else the stages' time stops."""
+        self.ledger.hear(reports)
         self._in_force = published and (not reports or any(not report.error for report in reports))
         self._glass = frozenset(name for report in reports for name in report.break_glass)
 

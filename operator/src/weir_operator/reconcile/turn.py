@@ -245,8 +245,7 @@ class GatewayTurn:
         self._reports = await self._limiters.read()
         self._measure_limiters()
         self._count_limiters()
-        self._rollouts.ledger.hear(self._reports)
-        self._rollouts.look(self._reports, published=not self._publish_error)
+        self._rollouts.hear(self._reports, published=not self._publish_error)
         publication = self._publication
         live = publication.live if publication is not None else Live()
         ahead = running_revision(self._reports, self._ruleset_name, live) > live.revision
