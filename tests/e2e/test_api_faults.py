@@ -7,14 +7,12 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
-import yaml
 
-from lab import programs
 from lab.client import fetch
 from lab.cluster import KubectlError
+from lab.distant import api_server, operator_by
 from lab.environment import Environment
 from lab.processes import Part, spawn
 from lab.programs import Program
@@ -50,23 +48,13 @@ def role(operator: Program) -> str:
 @pytest.fixture
 def distant(environment: Environment, tmp_path: Path) -> Iterator[tuple[Program, Proxy]]:
     """An operator in place of the environment's, that reaches the API server through Toxiproxy."""
-    environment.operator.part.stop()
-    kubeconfig = yaml.safe_load(Path(environment.operator.env["KUBECONFIG"]).read_text())
-    (entry,) = kubeconfig["clusters"]
     toxiproxy = start_toxiproxy(tmp_path)
-    proxy = toxiproxy.to(urlsplit(entry["cluster"]["server"]).port or 443)
-    entry["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
-    path = tmp_path / "kubeconfig"
-    path.write_text(yaml.safe_dump(kubeconfig))
-    settings = Path(environment.operator.argv[environment.operator.argv.index("--settings") + 1])
-    operator = programs.start_operator(settings, path, log=tmp_path / "operator.log")
     try:
-        operator.wait_ready()
-        yield operator, proxy
+        proxy = toxiproxy.to(api_server(environment).port or 443)
+        with operator_by(proxy.port, environment, tmp_path) as operator:
+            yield operator, proxy
     finally:
-        operator.part.stop()
         toxiproxy.part.stop()
-        environment.revive()
 
 
 @pytest.mark.requirement("R46")

@@ -12,13 +12,11 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
-import yaml
 
-from lab import programs
 from lab.client import fetch
+from lab.distant import api_server, operator_by
 from lab.environment import Environment
 from lab.programs import Program
 from lab.team import Team
@@ -186,25 +184,15 @@ class Proxy:
 @pytest.fixture
 def distant_operator(environment: Environment, tmp_path: Path) -> Iterator[tuple[Program, Proxy]]:
     """An operator in place of the environment's, that reaches the API server only through a proxy."""
-    environment.operator.part.stop()
-    kubeconfig = yaml.safe_load(Path(environment.operator.env["KUBECONFIG"]).read_text())
-    (entry,) = kubeconfig["clusters"]
-    server = urlsplit(entry["cluster"]["server"])
+    server = api_server(environment)
     assert server.hostname
     assert server.port
     proxy = Proxy(server.hostname, server.port)
-    entry["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
-    path = tmp_path / "kubeconfig"
-    path.write_text(yaml.safe_dump(kubeconfig))
-    settings = Path(environment.operator.argv[environment.operator.argv.index("--settings") + 1])
-    operator = programs.start_operator(settings, path, log=tmp_path / "operator.log")
     try:
-        operator.wait_ready()
-        yield operator, proxy
+        with operator_by(proxy.port, environment, tmp_path) as operator:
+            yield operator, proxy
     finally:
-        operator.part.stop()
         proxy.close()
-        environment.revive()
 
 
 def test_edits_during_a_lost_connection_are_live_soon_after_it(
